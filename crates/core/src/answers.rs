@@ -199,7 +199,13 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let at = self.repeated.place(client, number).unwrap_or(reply.seq);
         let order = match self.agreement.proven(at) {
             Proven::Coming => false,
-            Proven::Gone => true,
+            Proven::Gone => {
+                // They prove nothing, and the next proof may be gone as soon.
+                if full {
+                    self.repeat_events(now, client, events_seen, out);
+                }
+                true
+            }
             Proven::Here(proof) => {
                 if full {
                     self.repeat_events(now, client, events_seen, out);

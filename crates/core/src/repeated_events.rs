@@ -1,8 +1,8 @@
 //! The events of an outbox that a client asks for again.
 //!
 //! An outbox may hold very much, and to ask for it takes a small frame: each answer repeats a part of it, and the next
-//! goes on behind that. At the end it begins anew, and so it does for who does not ask on soon: what was sent may have been
-//! lost.
+//! goes on behind that. At the end it begins anew. Who asks late may have lost a part and be able to deliver nothing, or have a
+//! slow link: it is answered from the first on, and the next time behind all that it was sent, in turn.
 
 use crate::replica::Outputs;
 use crate::{Agreement, Execution, Output, Replica};
@@ -13,24 +13,47 @@ use troth_types::{ClientId, Frame, Seq, Time, ToClient, Wish};
 const BYTES: usize = 256 << 10;
 /// What an event costs beside its own bytes, in bytes that take as long to send: an answer has some 250 small ones.
 const EVENT: usize = 1 << 10;
-/// Microseconds after which an answer does not go on behind the one before it. A client that can deliver what comes asks on
-/// within 200 ms; one that lacks an earlier part can not, and its pauses grow.
-const GOES_ON: u64 = 1_000_000;
+/// Microseconds after which a question is late. A client that can deliver what comes asks on within 200 ms; one that lacks
+/// an earlier part can not, and its pauses grow.
+const LATE: u64 = 1_000_000;
 
 /// Where the next answers go on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RepeatedEvents {
-    /// The last index that was sent to clients whose outbox has more, and when. One entry for a client at most.
-    sent: BTreeMap<ClientId, (u64, Time)>,
+    /// Of clients whose outbox has more. One entry for a client at most.
+    sent: BTreeMap<ClientId, Sent>,
+}
+
+/// What a client was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// The last index of the last answer, and when that was.
+    last: u64,
+    at: Time,
+    /// The highest one of all answers.
+    highest: u64,
+    /// The next late question is answered from the first on.
+    anew: bool,
+}
+
+impl Sent {
+    /// Behind which index the next answer begins, nothing where it begins anew, and what the late one after it does.
+    fn next(self, now: Time) -> (Option<u64>, bool) {
+        match (now < self.at.after(LATE), self.anew) {
+            (true, anew) => (Some(self.last), anew),
+            (false, true) => (None, false),
+            (false, false) => (Some(self.highest), true),
+        }
+    }
 }
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
     /// Repeats events of a client that has seen those up to an index.
     pub(crate) fn repeat_events(&mut self, now: Time, client: ClientId, seen: u64, out: &mut Outputs<A, X>) {
-        let sent = self.repeated_events.sent.remove(&client).filter(|(_, at)| now < at.after(GOES_ON));
         let (first, last) = self.execution.outbox(client).into_inner();
-        let sent = sent.map_or(0, |(sent, _)| sent);
-        let after = if sent < last { sent.max(seen) } else { seen };
+        let before = self.repeated_events.sent.remove(&client);
+        let (goes_on, anew) = before.map_or((None, true), |before| before.next(now));
+        let after = goes_on.filter(|sent| *sent < last).map_or(seen, |sent| sent.max(seen));
         let (committed, mut bytes) = (self.execution.committed(), 0);
         for index in after.saturating_add(1).max(first)..=last {
             let event = self.execution.event(client, index);
@@ -41,7 +64,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 out.push(Output::Client(ToClient::Event(event)));
             }
             if bytes >= BYTES && index < last {
-                self.repeated_events.sent.insert(client, (index, now));
+                let highest = before.map_or(0, |before| before.highest).max(index);
+                self.repeated_events.sent.insert(client, Sent { last: index, at: now, highest, anew });
                 // Behind it there is a gap, so that whoever asks for nothing else knows that there is more.
                 self.show_last(client, index, last, committed, out);
                 break;

@@ -76,17 +76,31 @@ fn many_events_are_repeated_part_by_part_and_then_anew() {
 }
 
 #[test]
-fn who_does_not_ask_on_soon_is_answered_from_the_first_on() {
-    let mut one = with(vec![0; 1024]);
-    let first = |one: &mut One, at| {
+fn who_asks_late_is_answered_from_the_first_on_and_behind_all_in_turn() {
+    let mut one = with(vec![0; 2048]);
+    let mut first = |at| {
         one.1 = Time(at);
-        answer(one, again(10, Wish::Full)).0[0]
+        answer(&mut one, again(10, Wish::Full)).0[0]
     };
-    assert_eq!(first(&mut one, 1), 11);
-    assert_eq!(first(&mut one, 900_000), 267);
+    assert_eq!(first(1), 11);
+    assert_eq!(first(900_000), 267);
     // A client that lacks the first part can deliver nothing, and its pauses grow.
-    assert_eq!(first(&mut one, 1_900_001), 11);
-    assert_eq!(first(&mut one, 2_000_000), 267);
+    assert_eq!(first(1_900_001), 11);
+    assert_eq!(first(2_000_000), 267);
+    // One whose link is slow is late each time, and gets everything all the same.
+    let late: Vec<u64> = (2..10).map(|turn| first(turn * 2_000_000)).collect();
+    assert_eq!(late, [523, 11, 779, 11, 1035, 11, 1291, 11]);
+}
+
+/// Where replies are proven and their proofs are gone before the client asks again.
+#[test]
+fn events_are_repeated_though_the_proof_is_gone() {
+    let mut one = One::with(Done { events: vec![0; 20], ..Done::default() });
+    one.step(Step::Execute(1));
+    assert_eq!(answer(&mut one, again(0, Wish::Full)), (Vec::new(), false), "it is coming");
+    one.step(Step::Stable(1));
+    assert_eq!(answer(&mut one, again(0, Wish::Full)), ((1..=20).collect(), false));
+    assert_eq!(answer(&mut one, again(0, Wish::Usual)), (Vec::new(), false));
 }
 
 #[test]

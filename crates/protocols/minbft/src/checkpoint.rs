@@ -130,13 +130,11 @@ impl MinBft {
         if !self.is_vouched_for(proof) {
             return cx.ignore(self.me, "a checkpoint certificate by a component that was replaced before");
         }
-        if self.could_not_begin_on(proof) {
-            return cx.ignore(self.me, "a checkpoint certificate as of a view that is not known yet");
-        }
-        if seq == self.stable.0 && proof.view() < self.stable_proof.view() {
+        if (seq, digest) == self.stable && proof.view() < self.stable_proof.view() {
             // A faulty vote may come from a view that nobody else ever reaches: a readmitted replica begins above
             // all of them (E3).
             self.stable_proof = proof.clone();
+            self.recheck = true;
         }
         if seq <= self.stable.0 {
             return;
@@ -177,8 +175,7 @@ impl MinBft {
             peer.truncate(&config, seq);
         }
         let oldest = self.peer(self.me).log.front().map(|logged| logged.message.value().view());
-        let oldest = View(oldest.unwrap_or(self.view.0));
-        self.known_views.retain(&self.group, &self.configuration, &self.config, oldest);
+        self.known_views.retain(&self.group, View(oldest.unwrap_or(self.view.0)));
     }
 
     /// The divergence alarm: a state that differs from a stable checkpoint is not this service's. Ordering goes

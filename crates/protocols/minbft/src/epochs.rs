@@ -278,11 +278,12 @@ impl MinBft {
         self.view.max(said[self.group.weak() - 1])
     }
 
-    /// Whether this replica has yet to begin, and could not in the next view if it took this checkpoint: a vote is of
-    /// a later one, which nobody may ever reach. Whoever knows the checkpoint shows it again.
-    pub(crate) fn could_not_begin_on(&self, proof: &StableProof) -> bool {
+    /// The stable checkpoint that others are told of. Who was readmitted and could not begin in the next view, because a vote
+    /// of the proof is as of a later one, says that it knows none: whoever has another proof shows it (R3).
+    pub(crate) fn told_stable(&self) -> Seq {
         rule!("MINBFT-E3");
-        !self.has_begun() && !self.has_joined() && proof.view() > self.present_view()
+        let waits = !self.has_begun() && self.admitted_at().is_some();
+        if waits && self.stable_proof.view() > self.present_view() { Seq(0) } else { self.stable.0 }
     }
 
     /// A readmitted replica that may begin, and has no view change to begin with, asks for one.
@@ -321,6 +322,11 @@ impl MinBft {
         let settled = self.settled(member.admission().at);
         let new = self.may_be_welcomed(signed.from) && self.stable.0 >= settled;
         if !new || signed.from == self.me || signed.request.to != to || !self.active() {
+            return;
+        }
+        // It could not begin there on what is known here, and is welcomed once.
+        rule!("MINBFT-E3");
+        if self.stable_proof.view() > self.view {
             return;
         }
         self.peer_mut(signed.from).welcomed = true;

@@ -95,13 +95,7 @@ impl KnownViews {
 
     /// Drops what no log refers to any more: views below `oldest`, unless a kept one rests on them and
     /// cannot show f+1 commitments instead.
-    pub(crate) fn retain(
-        &mut self,
-        group: &Group,
-        configuration: &Configuration,
-        config: &Config,
-        oldest: View,
-    ) {
+    pub(crate) fn retain(&mut self, group: &Group, oldest: View) {
         let mut needed: Vec<View> = Vec::new();
         let mut frontier: Vec<View> = self.held.range(oldest..).map(|(view, _)| *view).collect();
         while let Some(view) = frontier.pop() {
@@ -110,7 +104,7 @@ impl KnownViews {
                 continue;
             }
             needed.push(view);
-            if !accepted(group, configuration, config, &held.message, &held.accepts) {
+            if !accepted(group, &held.message, &held.accepts) {
                 frontier.extend(held.rests_on);
             }
         }
@@ -232,7 +226,7 @@ impl KnownViews {
     ) -> Option<View> {
         let (view, message) = self.asked.iter().find_map(|(view, asked)| {
             let message = asked.message.as_ref()?;
-            accepted(group, configuration, config, message, &asked.accepts).then(|| (*view, message.clone()))
+            accepted(group, message, &asked.accepts).then(|| (*view, message.clone()))
         })?;
         let rests_on = rests_on(group, configuration, config, &message);
         self.hold(view, message, rests_on);
@@ -246,33 +240,17 @@ impl KnownViews {
     }
 }
 
-/// Whether f+1 distinct replicas stand behind a NEW-VIEW; its primary is one of them. One of f+1 is correct, unless their
-/// components are in other hands now.
-fn accepted(
-    group: &Group,
-    configuration: &Configuration,
-    config: &Config,
-    message: &Certified,
-    accepts: &BTreeMap<ReplicaId, Arc<Certified>>,
-) -> bool {
-    let is_same = |accept: &Certified| match &accept.body {
-        Body::AcceptNewView(body) => body.new_view == message.digest,
-        _ => false,
-    };
-    let same = accepts.values().map(Arc::as_ref).filter(|accept| is_same(accept));
+/// Whether f+1 distinct replicas stand behind a NEW-VIEW; its primary is one of them.
+fn accepted(group: &Group, message: &Certified, accepts: &BTreeMap<ReplicaId, Arc<Certified>>) -> bool {
     let mut voters = Voters::NONE;
-    for voter in same.chain([message]).filter(|voter| !is_replaced(configuration, config, voter)) {
-        voters.insert(voter.from);
+    voters.insert(message.from);
+    for accept in accepts.values() {
+        match &accept.body {
+            Body::AcceptNewView(body) if body.new_view == message.digest => {
+                voters.insert(accept.from);
+            }
+            _ => {}
+        }
     }
     voters.count() >= group.quorum()
-}
-
-/// Whether a message is of a component that was replaced, as far as a configuration knows.
-fn is_replaced(configuration: &Configuration, config: &Config, message: &Certified) -> bool {
-    if config.follows(crate::Flaw::CountOldEpoch) {
-        return false;
-    }
-    rule!("MINBFT-E2");
-    let epoch = message.ui.certificate.epoch.0;
-    configuration.member(message.from).is_some_and(|member| epoch < member.admission().epoch)
 }

@@ -59,7 +59,7 @@ impl MinBft {
         Status {
             view: self.view,
             processed: self.peers.iter().map(|peer| peer.gate.processed().0).collect(),
-            stable: self.stable.0,
+            stable: self.told_stable(),
             executed: self.delivered,
             round: self.round,
             wants: self.known_views.wanted(self.round),

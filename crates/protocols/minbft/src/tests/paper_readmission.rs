@@ -99,9 +99,10 @@ fn came_back_beside_a_fast_liar(restarted: bool) {
     assert!((0..3).all(|replica| world.accused_nobody(replica)));
 }
 
-// MINBFT-E3 "Until it has begun it takes no checkpoint with a vote of a view …", E8: it asks for no view in vain.
+// MINBFT-E3 "Who could not begin on what it knows says that it knows none …": it has the state meanwhile, and asks for no
+// view in vain. E8: nor do others spend their one welcome on what could not be begun.
 #[test]
-fn a_readmitted_replica_takes_no_checkpoint_that_it_could_not_begin_on() {
+fn a_readmitted_replica_asks_until_it_knows_a_checkpoint_to_begin_on() {
     covers!("MINBFT-E3");
     covers!("MINBFT-E8");
     let mut world = readmitting(u64::MAX);
@@ -110,21 +111,32 @@ fn a_readmitted_replica_takes_no_checkpoint_that_it_could_not_begin_on() {
     let far = with_a_far_vote(&mut world, 3, &good);
     world.inject(3, 4, Message::Stable(Arc::clone(&far)));
     world.pass(1_000_000);
-    assert_eq!((world.stable(4), world.wanted(4)), (Seq(0), 0));
+    assert_eq!((world.stable(4), world.minbft(4).told_stable()), (good.target().0, Seq(0)));
+    assert_eq!(world.minbft(0).told_stable(), good.target().0, "who has begun says what it knows");
     world.open();
     world.pass(3_000_000);
     assert!(world.minbft(4).status().votes, "{}", world.minbft(4).describe());
     assert_eq!(world.minbft(0).view, View(1));
-    // Who has begun takes it, as those do who never left.
-    let mut votes = good.votes.clone();
-    for vote in &mut votes {
-        let Body::Checkpoint(mut checkpoint) = vote.body.clone() else { panic!("it is a CHECKPOINT") };
-        checkpoint.seq = Seq(2 * SMALL.window + checkpoint.seq.0);
-        let now = world.counter(vote.from.0).view();
-        let value = Place::of_checkpoint(View(now + 200), checkpoint.seq).expect("possible");
-        *vote = world.certify_at(vote.from.0, value, Body::Checkpoint(checkpoint));
-    }
-    let later = StableProof { votes };
-    world.inject(3, 4, Message::Stable(Arc::new(later.clone())));
-    assert_eq!(world.stable(4), later.target().0);
+    assert_eq!(world.minbft(4).told_stable(), world.stable(4));
+}
+
+// MINBFT-E3, E8: f silent replicas leave f others, whose word is not that of f+1.
+#[test]
+fn a_readmitted_replica_takes_the_state_though_only_f_others_speak() {
+    covers!("MINBFT-E8");
+    let mut world = World::with(3, SMALL, &[0, 1]);
+    world.wishes(&[0, 1], 0, 1);
+    world.wishes(&[0, 1], 1, 1);
+    world.pass(1_000_000);
+    assert_eq!(world.minbft(0).view, View(1));
+    order(&mut world, 1..=5);
+    let change = world.operator_frame(1, &admit(2, 2));
+    world.request_all(&change);
+    world.pass(1_000_000);
+    assert!(world.stable(0) >= Seq(6 + SMALL.window) && world.minbft(0).stable_proof().view() == View(1));
+    world.crash(1);
+    world.lose(2, 2);
+    world.pass(3_000_000);
+    assert_eq!(world.stable(2), world.stable(0), "{}", world.minbft(2).describe());
+    assert!(world.wanted(2) > 0, "it asks, so that f+1 leave the view together");
 }

@@ -12,46 +12,6 @@ use crate::view_change::Judgement;
 use std::sync::Arc;
 use troth_types::{Configuration, Seq, View};
 
-// MINBFT-V17, E2: f faulty replicas and a component that is replaced are f+1 that accept whatever they like.
-#[test]
-fn what_a_replaced_component_accepted_shows_no_start() {
-    covers!("MINBFT-E2");
-    for replaced in [3, 1] {
-        let mut world = World::with(5, SMALL, &[4]);
-        let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
-        let start = world.new_view(1, &changes.iter().collect::<Vec<_>>(), &[]);
-        let shown: Vec<Arc<Certified>> =
-            [start.clone(), world.accept(0, &start), world.accept(3, &start)].to_vec();
-        let (before, after) = ((*world.configuration).clone(), after_admission(&world, replaced, 10));
-        let (group, config) = (world.group, world.config);
-        let known = |shown: &[Arc<Certified>]| {
-            let mut known = KnownViews::default();
-            known.want(View(1));
-            assert!(shown.iter().all(|message| known.offer(message)));
-            known
-        };
-        assert_eq!(known(&shown).take_accepted(&group, &before, &config), Some(View(1)));
-        let mut short = known(&shown);
-        assert_eq!(short.take_accepted(&group, &after, &config), None, "{replaced}");
-        let one_more = world.accept(2, &start);
-        assert!(short.offer(&one_more));
-        assert_eq!(short.take_accepted(&group, &after, &config), Some(View(1)), "{replaced}");
-
-        // What it rests on is kept as long as it cannot be shown without.
-        let kept = |configuration: &Configuration| {
-            let mut known = known(&shown);
-            assert_eq!(known.take_accepted(&group, &before, &config), Some(View(1)));
-            let mut held = KnownViews::default();
-            held.hold(View(0), start.clone(), None);
-            held.hold(View(1), start.clone(), Some(View(0)));
-            known.accepts().for_each(|accept| assert!(held.accept(accept)));
-            held.retain(&group, configuration, &config, View(1));
-            held.get(View(0)).is_some()
-        };
-        assert_eq!((kept(&before), kept(&after)), (false, true), "{replaced}");
-    }
-}
-
 /// A proof that rests on the component that replica 3 of five has no more, beside 0 and 1.
 fn forged(world: &mut World, seq: u64) -> StableProof {
     let mut scratch = World::with(5, SMALL, &[]);
