@@ -2,15 +2,14 @@
 //! next one. And MINBFT-V14: a base that is not known to be stable is not begun on.
 
 use super::harness::{SMALL, World, covers, r};
-use super::paper_epochs::{after_admission, proof_with};
+use super::paper_epochs::proof_with;
 use super::replaced::{learns, settled_admission, step};
-use crate::known_views::KnownViews;
-use crate::message::{Body, Certified, Message, StableProof};
+use crate::message::{Body, Message, StableProof};
 use crate::place::Place;
 use crate::state::Phase;
 use crate::view_change::Judgement;
 use std::sync::Arc;
-use troth_types::{Configuration, Seq, View};
+use troth_types::{Seq, View};
 
 /// A proof that rests on the component that replica 3 of five has no more, beside 0 and 1.
 fn forged(world: &mut World, seq: u64) -> StableProof {
