@@ -6,6 +6,7 @@ use crate::{
     Agreement, Done, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
     ReplyProof, Request, VerifiedFrame, rule,
 };
+use std::collections::BTreeSet;
 use troth_types::{
     AttestedReply, ClientId, Digest, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time,
     ToClient, Wish,
@@ -81,7 +82,8 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     }
 
     /// Lets the replies of a batch go.
-    pub(crate) fn release(&mut self, seq: Seq, proof: &ReplyProof, out: &mut Outputs<A, X>) {
+    pub(crate) fn release(&mut self, now: Time, seq: Seq, proof: &ReplyProof, out: &mut Outputs<A, X>) {
+        let mut told = BTreeSet::new();
         // Proofs come in the order of batches: what was passed over gets none.
         let proven = self.held.release(seq);
         let renewed = self.execution.configuration().renewed_at(seq);
@@ -97,11 +99,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             if let Some(place) = proof.place_of(reply.client, reply.number) {
                 let unasked = self.unasked.take(reply.client, reply.number);
                 let wants_all = self.repeated.wants_all(reply.client, reply.number);
-                if unasked && !wants_all {
+                if unasked && wants_all.is_none() {
                     continue;
                 }
-                // Events that it lacks its client asks for when it has this, and is charged.
-                let (reply, renewed) = (self.cut(reply, wants_all), renewed.clone());
+                // Of many frames for which a client asks so it gets events with one: this step is not its own.
+                if let Some(seen) = wants_all
+                    && told.insert(reply.client)
+                {
+                    self.repeat_events(now, reply.client, seen, out);
+                }
+                let (reply, renewed) = (self.cut(reply, wants_all.is_some()), renewed.clone());
                 out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));
             }
         }
@@ -219,7 +226,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
             }
         };
         if full {
-            self.repeated.asks_for_all(client, number);
+            self.repeated.asks_for_all(client, number, events_seen);
         }
         order
     }

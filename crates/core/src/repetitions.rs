@@ -1,6 +1,6 @@
 //! What clients ask for again where replies prove their place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use troth_types::{ClientId, Seq};
 
 /// Entries kept; whoever is forgotten has its frame ordered once more.
@@ -15,8 +15,8 @@ pub(crate) struct Repetitions {
     places: BTreeMap<(ClientId, u64), Seq>,
     /// How often it was answered from a place.
     asked: BTreeMap<(ClientId, u64), (Seq, u32)>,
-    /// Whose clients asked for the full result.
-    full: BTreeSet<(ClientId, u64)>,
+    /// Whose clients asked for the full result, and the events that they have seen.
+    full: BTreeMap<(ClientId, u64), u64>,
 }
 
 impl Repetitions {
@@ -42,13 +42,13 @@ impl Repetitions {
         asked.1.is_multiple_of(PATIENCE)
     }
 
-    /// The client wants the full result from everybody, with the next proof.
-    pub(crate) fn asks_for_all(&mut self, client: ClientId, number: u64) {
-        self.full.insert((client, number));
+    /// The client wants the full result from everybody, and the events after these, with the next proof.
+    pub(crate) fn asks_for_all(&mut self, client: ClientId, number: u64, events_seen: u64) {
+        self.full.insert((client, number), events_seen);
     }
 
-    /// Whether it does, once.
-    pub(crate) fn wants_all(&mut self, client: ClientId, number: u64) -> bool {
+    /// Whether it does, once: the events that it has seen.
+    pub(crate) fn wants_all(&mut self, client: ClientId, number: u64) -> Option<u64> {
         self.full.remove(&(client, number))
     }
 

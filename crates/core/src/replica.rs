@@ -200,7 +200,7 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 }
                 Effect::Commit { through } => self.commit(env, through, &mut more, out),
                 Effect::Rollback { to } => self.roll_back(to, out),
-                Effect::Release { seq, proof } => self.release(seq, &proof, out),
+                Effect::Release { seq, proof } => self.release(env.now, seq, &proof, out),
                 Effect::EndAttested(end) => self.end_attested(&end, out),
                 Effect::Checkpoint => {
                     self.execution.checkpoint();

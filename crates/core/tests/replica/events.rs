@@ -98,6 +98,8 @@ fn events_are_repeated_though_the_proof_is_gone() {
     let mut one = One::with(Done { events: vec![0; 20], ..Done::default() });
     one.step(Step::Execute(1));
     assert_eq!(answer(&mut one, again(0, Wish::Full)), (Vec::new(), false), "it is coming");
+    let proven = Input::Timer(troth_core::ReplicaTimer::Protocol(Step::Prove(1)));
+    assert_eq!(answer(&mut one, proven), ((1..=20).collect(), true), "and has come");
     one.step(Step::Stable(1));
     assert_eq!(answer(&mut one, again(0, Wish::Full)), ((1..=20).collect(), false));
     assert_eq!(answer(&mut one, again(0, Wish::Usual)), (Vec::new(), false));
