@@ -33,7 +33,8 @@ fn the_parts_of_a_world_leave_views_and_the_rules_bear_it() {
 fn one_number_of_evidence_for_all_views_is_found_out() {
     let overrides = Overrides { literal: Some("F-A2".to_owned()), ..Overrides::default() };
     // One seed in some hundreds finds it, and which does depends on all that clients and replicas do.
-    let mut violations = (680..720).filter_map(|seed| run::<A2mPbftEaWorld>(seed, 2, &overrides, 0).violation);
+    let mut violations =
+        (680..720).filter_map(|seed| run::<A2mPbftEaWorld>(seed, 2, &overrides, 0).violation);
     assert!(violations.any(|violation| violation.property == "agreement"));
 }
 
