@@ -120,6 +120,25 @@ fn a_readmitted_replica_asks_until_it_knows_a_checkpoint_to_begin_on() {
     assert_eq!(world.minbft(4).told_stable(), world.stable(4));
 }
 
+// MINBFT-E3: the one view change for its sake (E8) is not made while it could not begin in the next view.
+#[test]
+fn nobody_welcomes_who_could_not_begin_on_what_is_known() {
+    covers!("MINBFT-E3");
+    let settled = 16;
+    let mut world = readmitting(settled);
+    let votes = [0, 1, 2].map(|by| world.sent_by(by, Kind::Checkpoint).pop().expect("it vouches")).to_vec();
+    let good = StableProof { votes };
+    let far = with_a_far_vote(&mut world, 3, &good);
+    world.inject(3, 0, Message::Stable(far));
+    assert_eq!(world.minbft(0).stable_proof().view(), View(100));
+    world.wishes(&[4], 0, 1);
+    assert_eq!(world.wanted(0), 0, "it waits until it knows better");
+    world.inject(1, 0, Message::Stable(Arc::new(good)));
+    assert_eq!(world.minbft(0).stable_proof().view(), View(0));
+    world.wishes(&[4], 0, 1);
+    assert_eq!(world.wanted(0), 1);
+}
+
 // MINBFT-E3, E8: f silent replicas leave f others, whose word is not that of f+1.
 #[test]
 fn a_readmitted_replica_takes_the_state_though_only_f_others_speak() {
