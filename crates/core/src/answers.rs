@@ -204,19 +204,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
     ) -> bool {
         let (client, number) = (reply.client, reply.number);
         let at = self.repeated.place(client, number).unwrap_or(reply.seq);
-        let order = match self.agreement.proven(at) {
+        let proven = self.agreement.proven(at);
+        // They prove nothing: where the proof is gone they come all the same, for the next one may be gone as soon.
+        if full && !matches!(proven, Proven::Coming) {
+            self.repeat_events(now, client, events_seen, out);
+        }
+        let order = match proven {
             Proven::Coming => false,
-            Proven::Gone => {
-                // They prove nothing, and the next proof may be gone as soon.
-                if full {
-                    self.repeat_events(now, client, events_seen, out);
-                }
-                true
-            }
+            Proven::Gone => true,
             Proven::Here(proof) => {
-                if full {
-                    self.repeat_events(now, client, events_seen, out);
-                }
                 if let Some(place) = proof.place_of(client, number) {
                     let reply = self.cut(reply, full);
                     let renewed = self.execution.configuration().renewed_at(at);
