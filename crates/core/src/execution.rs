@@ -136,16 +136,15 @@ pub trait Execution: Clone + Debug {
     fn roll_back(&mut self, to: Seq);
     /// Answers a read from the current state, in full.
     fn query(&self, read: &Read) -> ReadReply;
-    /// The same in a step that is not its client's, whom what it takes is charged to all the same.
-    fn query_in_passing(&self, read: &Read) -> ReadReply {
+    /// The same in a step that is not its client's, whom what it takes is charged to all the same; and how many
+    /// microseconds it took, none where nobody looks on.
+    fn query_in_passing(&self, read: &Read) -> (ReadReply, u64) {
         if let Some(meter) = self.meter() {
             meter.begins();
         }
         let reply = self.query(read);
-        if let Some(meter) = self.meter() {
-            meter.answered(read.client);
-        }
-        reply
+        let took = self.meter().map_or(0, |meter| meter.answered(read.client));
+        (reply, took)
     }
     /// The indices of the client's undelivered events that are kept.
     fn outbox(&self, client: ClientId) -> RangeInclusive<u64>;

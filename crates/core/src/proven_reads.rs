@@ -21,6 +21,9 @@ const MOST_OF_A_TURN: usize = 32;
 const _: () = assert!(MOST_OF_A_TURN <= MAX_RUN);
 /// Bytes of results made in one step, about: the one that exceeds it is the last.
 const ANSWERS_OF_A_TURN: usize = 1 << 20;
+/// Microseconds that they take in one step, about: the same. An END is not asked for more often than each millisecond or
+/// two where reads are dear, and one that takes long holds up what waits behind it once, not 32 times.
+const MICROS_OF_A_TURN: u64 = 2_000;
 
 /// Reads that wait for an END, taken in turn of their clients.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -119,14 +122,16 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
         rule!("A2MPBFTE-E3");
         rule!("A2MPBFTEA-E3");
-        let (mut nonces, mut answers, mut made) = (Vec::new(), Vec::new(), 0);
+        let (mut nonces, mut answers, mut made, mut took) = (Vec::new(), Vec::new(), 0, 0);
         while nonces.len() < MOST_OF_A_TURN
             && made < ANSWERS_OF_A_TURN
+            && took < MICROS_OF_A_TURN
             && let Some((nonce, read)) = self.reads.proven.waiting.pop()
         {
             self.reads.give_back(read.client, size(&read));
-            let answer = self.execution.query_in_passing(&read);
+            let (answer, micros) = self.execution.query_in_passing(&read);
             made += answer.body.size();
+            took += micros;
             nonces.push(nonce.0);
             answers.push(self.cut_answer(answer));
         }

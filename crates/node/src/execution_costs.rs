@@ -67,12 +67,13 @@ impl Meter for ExecutionCosts {
         all.micros += micros;
     }
 
-    fn answered(&self, client: ClientId) {
+    fn answered(&self, client: ClientId) -> u64 {
         let mut costs = self.costs();
         let micros = costs.since_it_began();
         let all = costs.clients.entry(client).or_default();
         all.reads += 1;
         all.read_micros += micros;
         all.longest_read = all.longest_read.max(micros);
+        micros
     }
 }

@@ -1,6 +1,6 @@
 //! Reads whose answers wait for the end of the history, and the room that they share.
 
-use crate::proving::{Done, One, Proving, Step, Told, shows, state};
+use crate::proving::{Done, One, Proving, Step, Told, Watch, shows, state};
 use troth_core::Replica;
 use troth_types::{ClientId, Group, GroupId, ReplicaId};
 
@@ -74,9 +74,12 @@ fn a_client_that_reads_without_end_has_its_share_and_no_more() {
 
 /// One with an END under way, so that all reads wait.
 fn waiting(padding: usize) -> One {
+    waiting_at(Done { padding, ..Done::default() })
+}
+
+fn waiting_at(done: Done) -> One {
     let mut one = One::new();
     let group = Group::hybrid(GroupId([1; 16]), 3).expect("2f+1");
-    let done = Done { padding, ..Done::default() };
     one.0 = Replica::new(ReplicaId(0), group, Proving::default(), done);
     one.step(Step::Execute(1));
     assert!(one.read_of(100, 1, 0).is_empty());
@@ -93,6 +96,22 @@ fn one_step_makes_answers_of_about_a_mebibyte() {
     }
     let answered: Vec<usize> = (0..5).map(|_| one.reads(Step::End).len()).collect();
     assert_eq!(answered, [1, 3, 3, 1, 0], "the third goes over it, whoever sends the results in full");
+}
+
+#[test]
+fn one_step_answers_for_about_two_milliseconds() {
+    about!("A2MPBFTE-E3");
+    about!("A2MPBFTEA-E3");
+    let mut one = waiting_at(Done { watch: Some(Watch(900)), ..Done::default() });
+    for number in 1..=8 {
+        assert!(one.read(number, Some(1)).is_empty());
+    }
+    let answered: Vec<usize> = (0..5).map(|_| one.reads(Step::End).len()).collect();
+    assert_eq!(
+        answered,
+        [1, 3, 3, 2, 0],
+        "the third goes over it, and the next three share an END of their own"
+    );
 }
 
 #[test]

@@ -47,8 +47,9 @@ impl Meter for Notes {
     fn executed(&self, client: ClientId) {
         self.0.lock().expect("nobody panics").push(Some(client));
     }
-    fn answered(&self, client: ClientId) {
+    fn answered(&self, client: ClientId) -> u64 {
         self.executed(client);
+        7
     }
 }
 
@@ -65,7 +66,7 @@ fn who_looks_on_sees_what_is_executed_and_not_what_is_named_again() {
     let read = Read { client: ClientId(7), number: 1, nonce: None, least: None, operation: "get a".into() };
     let reply = executor.query(&read);
     assert!(seen().is_empty(), "it is charged for its own step");
-    assert_eq!(executor.query_in_passing(&read), reply);
+    assert_eq!(executor.query_in_passing(&read), (reply, 7));
     assert_eq!(seen(), [None, Some(ClientId(7))]);
 }
 
