@@ -157,6 +157,96 @@ fn copies_that_wait_while_nothing_is_under_way_are_asked_for() {
     assert_eq!(scene.core.next_wake(), None);
 }
 
+/// Its outbox begins where its latest frame says, which it has long taken.
+#[test]
+fn who_has_ordered_nothing_for_long_acknowledges_what_it_took_before_it_asks_on() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["a"]);
+    scene.drain();
+    scene.say(0, full(1, &["A"]));
+    scene.say(1, full(1, &["A"]));
+    for index in 1..=4 {
+        scene.say(0, event(index, "live"));
+        scene.say(1, event(index, "live"));
+    }
+    assert_eq!(scene.drain().order, ["d0", "e1", "e2", "e3", "e4"]);
+    assert_eq!(scene.core.next_wake(), None);
+    // What came meanwhile is lost, and what comes now can not be delivered.
+    scene.say(0, event(9, "behind"));
+    scene.say(1, event(9, "behind"));
+    let first = crate::Timing::DEFAULT.resend_first;
+    scene.wait(first);
+    let seen = scene.drain();
+    assert_eq!((seen.numbers(), seen.frames[0].1.events_seen()), (vec![1], 0), "its latest frame again");
+    assert_eq!(
+        scene.core.next_wake(),
+        Some(scene.now.after(2 * first)),
+        "and what comes of that was taken before"
+    );
+    scene.say(0, event(1, "live"));
+    scene.say(1, event(1, "live"));
+    scene.wait(2 * first);
+    let seen = scene.drain();
+    assert_eq!(
+        (seen.numbers(), seen.frames[0].1.events_seen()),
+        (vec![2], 4),
+        "it acknowledges by a frame of its own"
+    );
+    assert!(seen.frames[0].1.operations().is_empty());
+    for replica in [0, 1] {
+        scene.say(replica, full_after(2, 9, &[]));
+    }
+    let soon = |scene: &Scene| scene.core.next_wake().map(|at| at.0 - scene.now.0);
+    let pause = soon(&scene).expect("it asks on");
+    assert!(pause < first, "{pause}: at once, or nearly");
+    scene.wait(pause);
+    let seen = scene.drain();
+    assert_eq!(
+        (seen.numbers(), seen.frames[0].1.events_seen()),
+        (vec![2], 4),
+        "what they have forgotten is not repeated"
+    );
+    for index in 5..=7 {
+        scene.say(0, event(index, "lost"));
+        scene.say(1, event(index, "lost"));
+    }
+    assert_eq!(scene.drain().order, ["e5", "e6", "e7"]);
+    let pause = soon(&scene).expect("there is more");
+    assert!(pause < first, "{pause}: a part that is of use brings the next");
+    scene.wait(pause);
+    assert_eq!(scene.drain().numbers(), [2], "and no acknowledgement for each of them");
+    scene.say(0, event(8, "lost"));
+    scene.say(1, event(8, "lost"));
+    assert_eq!(scene.drain().order, ["e8", "e9"]);
+    assert_eq!(scene.core.next_wake(), None);
+}
+
+/// A faulty replica says that there is more, and there is nothing.
+#[test]
+fn events_that_nobody_else_has_bring_one_acknowledgement_and_no_more() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["a"]);
+    scene.drain();
+    scene.say(0, full(1, &["A"]));
+    scene.say(1, full(1, &["A"]));
+    scene.say(0, event(1, "live"));
+    scene.say(1, event(1, "live"));
+    scene.drain();
+    scene.say(2, event(90, "made up"));
+    let mut numbers = Vec::new();
+    for _ in 0..20 {
+        scene.wait(crate::Timing::DEFAULT.resend_longest);
+        let seen = scene.drain().numbers();
+        if seen.contains(&2) && !numbers.contains(&2) {
+            for replica in [0, 1] {
+                scene.say(replica, full_after(2, 1, &[]));
+            }
+        }
+        numbers.extend(seen);
+    }
+    assert!(numbers.contains(&2) && !numbers.contains(&3), "{numbers:?}");
+}
+
 #[test]
 fn a_session_that_does_not_know_where_events_begin_learns_it_from_its_first_outcome() {
     let mut scene = Scene::with(3, |config| {
