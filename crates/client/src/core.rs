@@ -8,7 +8,7 @@ use crate::inbox::Inbox;
 use crate::links::Links;
 use crate::nonces::Nonces;
 use crate::pace::Pace;
-use crate::queue::{Queue, Share, fits_a_frame};
+use crate::queue::{Queue, fits_a_frame};
 use crate::read::{FastRead, Recent};
 use crate::standing::{Moments, Standings};
 use crate::{ClientError, Config, Course, Output, Standing, SubmitError, Ticket};
@@ -75,10 +75,6 @@ pub struct ClientCore {
     pub(crate) latest: Option<Arc<Frame>>,
     pub(crate) nudge_at: Option<Time>,
     pub(crate) nudge_pause: u64,
-    /// Whether replicas are asked for the events that are missing, part by part.
-    pub(crate) asks_for_events: bool,
-    /// Whether anything has been delivered since they were asked last.
-    pub(crate) brought_events: bool,
     pub(crate) budget: Budget,
     pub(crate) links: Links,
     pub(crate) views: Vec<View>,
@@ -132,8 +128,6 @@ impl ClientCore {
             latest: None,
             nudge_at: None,
             nudge_pause: config.timing.resend_first,
-            asks_for_events: false,
-            brought_events: false,
             budget: Budget::new(group.n(), config.bounds.reply_bytes),
             links: Links::new(&config),
             views: vec![View::default(); group.n()],
@@ -384,59 +378,47 @@ impl ClientCore {
         while !self.queue.is_empty() && self.links.enough() && self.slot_is_free() {
             let alone = self.inbox.delivered().is_none();
             let (operations, shares) = self.queue.take_frame(&self.config.limits, alone);
-            self.send_new_frame(operations, shares);
-        }
-    }
-
-    fn send_new_frame(&mut self, operations: Vec<Bytes>, shares: Vec<Share>) {
-        let number = self.next_number;
-        self.next_number += 1;
-        for share in &shares {
-            if let Some(pending) = self.tickets.get_mut(&share.ticket) {
-                pending.stage = Stage::Sent(number);
+            let number = self.next_number;
+            self.next_number += 1;
+            for share in &shares {
+                if let Some(pending) = self.tickets.get_mut(&share.ticket) {
+                    pending.stage = Stage::Sent(number);
+                }
             }
-        }
-        let draft = FrameDraft {
-            group: self.config.group.id(),
-            client: self.config.client,
-            number,
-            events_seen: self.acknowledged,
-            operations,
-        };
-        let frame = Arc::new(self.prove(draft));
-        let view = self.view_hint();
-        let alone = self.goes_alone(&frame, view);
-        let group = self.config.group;
-        let (asked, unasked): (Vec<_>, Vec<_>) = match alone {
-            Some(primary) => {
-                self.send_frame_to(primary, &frame, Wish::Alone);
-                let turns = group.turns(self.config.client, number).take(self.config.answers());
-                (turns.collect(), group.all().filter(|one| *one != primary).collect())
+            let draft = FrameDraft {
+                group: self.config.group.id(),
+                client: self.config.client,
+                number,
+                events_seen: self.acknowledged,
+                operations,
+            };
+            let frame = Arc::new(self.prove(draft));
+            let view = self.view_hint();
+            let alone = self.goes_alone(&frame, view);
+            let group = self.config.group;
+            let (asked, unasked): (Vec<_>, Vec<_>) = match alone {
+                Some(primary) => {
+                    self.send_frame_to(primary, &frame, Wish::Alone);
+                    let turns = group.turns(self.config.client, number).take(self.config.answers());
+                    (turns.collect(), group.all().filter(|one| *one != primary).collect())
+                }
+                None => {
+                    let unasked = self.need_not_answer(number);
+                    group.all().partition(|one| !unasked.contains(one))
+                }
+            };
+            if alone.is_none() {
+                asked.iter().for_each(|to| self.send_frame_to(*to, &frame, Wish::Usual));
+                unasked.iter().for_each(|to| self.send_frame_to(*to, &frame, Wish::Nothing));
             }
-            None => {
-                let unasked = self.need_not_answer(number);
-                group.all().partition(|one| !unasked.contains(one))
-            }
-        };
-        if alone.is_none() {
-            asked.iter().for_each(|to| self.send_frame_to(*to, &frame, Wish::Usual));
-            unasked.iter().for_each(|to| self.send_frame_to(*to, &frame, Wish::Nothing));
-        }
-        let timing = &self.config.timing;
-        let pause = self.pace.resend_after(timing);
-        let rest = if alone.is_some() { self.shown_by() } else { self.pace.rest_after(timing) };
-        let mut flight = Flight::new(&group, frame, shares, self.now, pause, self.inbox.told());
-        flight.rest_at = (!unasked.is_empty()).then(|| self.now.after(rest));
-        (flight.asked, flight.unasked) = (asked, unasked);
-        (flight.alone, flight.view) = (alone.is_some(), view);
-        self.flights.insert(number, flight);
-    }
-
-    /// Has a frame without operations ordered, which tells the replicas what events were taken: they forget those, and repeat
-    /// the ones behind them.
-    pub(crate) fn acknowledge_by_a_frame(&mut self) {
-        if self.links.enough() && self.slot_is_free() {
-            self.send_new_frame(Vec::new(), Vec::new());
+            let timing = &self.config.timing;
+            let pause = self.pace.resend_after(timing);
+            let rest = if alone.is_some() { self.shown_by() } else { self.pace.rest_after(timing) };
+            let mut flight = Flight::new(&group, frame, shares, self.now, pause, self.inbox.told());
+            flight.rest_at = (!unasked.is_empty()).then(|| self.now.after(rest));
+            (flight.asked, flight.unasked) = (asked, unasked);
+            (flight.alone, flight.view) = (alone.is_some(), view);
+            self.flights.insert(number, flight);
         }
     }
 

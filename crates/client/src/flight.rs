@@ -336,11 +336,6 @@ impl Flight {
         agreeing.next()
     }
 
-    /// Whether nobody waits for it any more, who did.
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.wanted == 0 && !self.shares.is_empty()
-    }
-
     /// Whether the results are asked for although nobody waited for them.
     pub(crate) fn is_hastened(&self) -> bool {
         self.hastened

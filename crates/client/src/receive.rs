@@ -106,8 +106,6 @@ impl ClientCore {
             return;
         }
         let Some(mut flight) = self.land(number) else { return };
-        // What it acknowledged replicas have forgotten: what they repeat now is of use.
-        self.brought_events |= flight.shares.is_empty();
         let Some(results) = flight.results.take() else { return };
         let mut results = results.into_iter();
         for share in core::mem::take(&mut flight.shares) {
@@ -282,7 +280,6 @@ impl ClientCore {
         }
         self.nudge_at = None;
         self.nudge_pause = self.config.timing.resend_first;
-        self.brought_events = true;
         let frames: Vec<u64> = self.flights.keys().copied().collect();
         for number in frames {
             self.release(number);

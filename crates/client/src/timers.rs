@@ -186,7 +186,7 @@ impl ClientCore {
             }
             let longest = self.config.timing.resend_longest;
             flight.pause =
-                if flight.is_given_up() { longest } else { flight.pause.saturating_mul(2).min(longest) };
+                if flight.wanted == 0 { longest } else { flight.pause.saturating_mul(2).min(longest) };
             // A pause of zero would never end.
             flight.resend_at = self.now.after(flight.pause.max(1));
             if flight.agreed.is_none() {
@@ -204,16 +204,11 @@ impl ClientCore {
     /// Events without a frame under way have nothing that repeats them: when copies stay
     /// unconfirmed, the latest frame sent again makes replicas repeat their outboxes.
     pub(crate) fn watch_for_gaps(&mut self) {
-        self.asks_for_events &= self.inbox.is_waiting();
         let idle = self.flights.is_empty() && self.latest.is_some() && self.inbox.is_waiting();
         if !idle {
             self.nudge_at = None;
         } else if self.nudge_at.is_none() {
-            // An outbox is repeated part by part: what comes of one question brings the next soon.
-            let goes_on = self.asks_for_events && self.brought_events;
-            let soon = self.pace.full_after(&self.config.timing);
-            let pause = if goes_on { soon } else { self.nudge_pause };
-            self.nudge_at = Some(self.now.after(pause.max(1)));
+            self.nudge_at = Some(self.now.after(self.nudge_pause.max(1)));
         }
     }
 
@@ -224,14 +219,7 @@ impl ClientCore {
         self.nudge_at = None;
         self.nudge_pause = self.nudge_pause.saturating_mul(2).min(self.config.timing.resend_longest);
         if let Some(frame) = self.latest.clone().filter(|_| self.flights.is_empty()) {
-            let in_vain = self.asks_for_events && !self.brought_events;
-            (self.asks_for_events, self.brought_events) = (true, false);
-            // Their outboxes begin with what had been taken when that frame was made, which may be very much ago.
-            if in_vain && self.acknowledged > frame.events_seen() {
-                self.acknowledge_by_a_frame();
-            } else {
-                self.send_frame_again(&frame);
-            }
+            self.send_frame_again(&frame);
         }
         self.watch_for_gaps();
     }

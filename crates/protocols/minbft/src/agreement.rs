@@ -263,7 +263,8 @@ impl Agreement for MinBft {
         let processed = mine.log.iter().map(|logged| &logged.message);
         // A certified message may wait for its turn, its own NEW-VIEW for a clock: it binds all the same.
         let own = processed.chain(mine.gate.waiting()).cloned().map(Message::Certified).collect();
-        let mut records = vec![Record::Stable(self.stable_proof.clone())];
+        let stable = [Some(&self.stable_proof), self.lowest_proof.as_ref()].into_iter().flatten();
+        let mut records: Vec<Record> = stable.cloned().map(Record::Stable).collect();
         records.extend(self.frames.logged().into_iter().map(|frame| Record::Frame(frame.into_inner())));
         // Only what was certified binds; what was merely asked for may never be.
         records.extend(mine.walk.last.map(|(view, seq)| Record::Committed(view, seq)));

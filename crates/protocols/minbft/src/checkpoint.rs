@@ -130,6 +130,11 @@ impl MinBft {
         if !self.is_vouched_for(proof) {
             return cx.ignore(self.me, "a checkpoint certificate by a component that was replaced before");
         }
+        let before = self.lowest_proof.clone();
+        self.note_where_to_begin(proof);
+        if self.lowest_proof != before && seq <= self.stable.0 {
+            cx.remember(Record::Stable(proof.clone()));
+        }
         if (seq, digest) == self.stable && proof.view() < self.stable_proof.view() {
             // A faulty vote may come from a view that nobody else ever reaches: a readmitted replica begins above
             // all of them (E3).

@@ -1,7 +1,7 @@
 //! Components that are lost or not trusted any more, and those that take their place: what guide.md
 //! §7.3 asks of a readmission, which the paper leaves out ("the service has to be stopped").
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, note_highest};
 use crate::message::{Body, Certified, Record, RequestViewChange, SignedRequest, StableProof};
 use crate::peer::Peer;
 use crate::state::{MinBft, Phase};
@@ -41,6 +41,8 @@ impl MinBft {
         if !self.has_joined() {
             self.stand_aside();
         }
+        let known = Arc::clone(&self.stable_proof);
+        self.note_where_to_begin(&known);
         self.candidates.clear();
         self.recheck = true;
     }
@@ -243,7 +245,36 @@ impl MinBft {
             return true;
         }
         let grounds = self.due_view_change.as_ref().is_some_and(|grounds| !grounds.is_empty());
-        grounds && self.stable_proof.view() < self.view
+        grounds && self.begins_on().view() < self.view
+    }
+
+    /// Whether a replica that was readmitted has not begun.
+    fn is_to_begin(&self) -> bool {
+        !self.has_begun() && self.admitted_at().is_some()
+    }
+
+    /// The stable checkpoint that the next VIEW-CHANGE shows: the last one, but for the first VIEW-CHANGE of a readmitted component
+    /// where somebody vouched for that in the view itself, or in a later one.
+    pub(crate) fn begins_on(&self) -> &Arc<StableProof> {
+        match &self.lowest_proof {
+            Some(lowest) if self.is_to_begin() && self.stable_proof.view() >= self.view => lowest,
+            _ => &self.stable_proof,
+        }
+    }
+
+    /// Of the stable checkpoints a window behind its admission a replica that is to begin keeps the one whose votes are of the
+    /// lowest views: others may have gone on since.
+    pub(crate) fn note_where_to_begin(&mut self, proof: &Arc<StableProof>) {
+        rule!("MINBFT-E3");
+        let at = self.admitted_at().filter(|_| self.is_to_begin() && self.is_named());
+        // It may have been admitted once more since.
+        let good = |proof: &Arc<StableProof>| {
+            at.is_some_and(|at| proof.target().0.0 >= self.settled(at).0) && self.is_vouched_for(proof)
+        };
+        let known = self.lowest_proof.clone().filter(good);
+        let is_lower = good(proof) && known.as_ref().is_none_or(|lowest| proof.view() < lowest.view());
+        self.recheck |= is_lower;
+        self.lowest_proof = if is_lower { Some(Arc::clone(proof)) } else { known };
     }
 
     /// Whether reads may be answered as far as earlier components of this replica are concerned: what they
@@ -282,13 +313,13 @@ impl MinBft {
     /// of the proof is as of a later one, says that it knows none: whoever has another proof shows it (R3).
     pub(crate) fn told_stable(&self) -> Seq {
         rule!("MINBFT-E3");
-        let waits = !self.has_begun() && self.admitted_at().is_some();
-        if waits && self.stable_proof.view() > self.present_view() { Seq(0) } else { self.stable.0 }
+        let lowest = self.lowest_proof.as_ref().unwrap_or(&self.stable_proof);
+        if self.is_to_begin() && lowest.view() > self.present_view() { Seq(0) } else { self.stable.0 }
     }
 
     /// A readmitted replica that may begin, and has no view change to begin with, asks for one.
     pub(crate) fn ask_to_join(&mut self, cx: &mut Cx<'_, Self>) {
-        if self.has_begun() || self.admitted_at().is_none() || !self.may_certify() {
+        if !self.is_to_begin() || !self.may_certify() {
             return;
         }
         let present = self.present_view();
@@ -334,6 +365,27 @@ impl MinBft {
             self.wanted_view = to;
             cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);
         }
+    }
+}
+
+impl MinBft {
+    /// What a VIEW-CHANGE shows, with what the start of its sender's highest view shows of epochs: whoever vouched for a
+    /// checkpoint may hide that behind an own one of a later view, but not which start that view had.
+    pub(crate) fn with_its_start(&self, mut shown: Evidence) -> Evidence {
+        rule!("MINBFT-E4");
+        let start =
+            shown.view.and_then(|view| Some((self.known_views.get(view)?, self.known_views.epochs(view)?)));
+        let Some((message, epochs)) = start else { return shown };
+        // Who has executed what it starts from knows all components that there were by then: others are made up, by f faulty
+        // replicas and a replaced component among the f+1 that vouch for a checkpoint before its replacement.
+        let base = message.new_view().map_or(Seq(0), |start| start.base.0);
+        let is_known = |(replica, epoch): &(&ReplicaId, &u64)| {
+            let member = self.configuration.member(**replica);
+            self.reached.seq < base || member.is_some_and(|member| **epoch <= member.admission().epoch)
+        };
+        let epochs = epochs.iter().filter(is_known).map(|(replica, epoch)| (*replica, *epoch));
+        note_highest(&mut shown.epochs, &epochs.collect());
+        shown
     }
 }
 

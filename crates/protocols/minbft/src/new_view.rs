@@ -24,8 +24,8 @@ impl MinBft {
             // Its sender's log refers to it from now on, and this replica's own VIEW-CHANGEs, too, if it is
             // its own.
             return match self.judge_new_view(message, new_view) {
-                Judgement::Valid { rests_on } => {
-                    self.known_views.hold(new_view.view, message.clone(), rests_on);
+                Judgement::Valid(ground) => {
+                    self.known_views.hold(new_view.view, message.clone(), ground);
                     self.candidates.reconsider = true;
                     self.remember_view(cx, new_view.view);
                     Verdict::Done
@@ -43,8 +43,8 @@ impl MinBft {
         }
         if self.known_views.get(new_view.view).is_none_or(|known| known.digest != message.digest) {
             match self.judge_new_view(message, new_view) {
-                Judgement::Valid { rests_on } => {
-                    self.known_views.hold(new_view.view, message.clone(), rests_on);
+                Judgement::Valid(ground) => {
+                    self.known_views.hold(new_view.view, message.clone(), ground);
                     self.candidates.reconsider = true;
                     self.remember_view(cx, new_view.view);
                 }

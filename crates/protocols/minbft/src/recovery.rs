@@ -1,7 +1,7 @@
 //! A start from the log: the replica goes on from its own certified messages, which bind it.
 
 use crate::evidence::Walk;
-use crate::known_views::rests_on;
+use crate::known_views::ground_of;
 use crate::message::{Body, Certified, Message, Record};
 use crate::state::{MinBft, Phase};
 use std::sync::Arc;
@@ -39,8 +39,8 @@ impl MinBft {
                 }
                 Record::NewView(message) => {
                     if let Some(new_view) = message.new_view() {
-                        let rests_on = rests_on(&self.group, &self.configuration, &self.config, &message);
-                        self.known_views.hold(new_view.view, message.clone(), rests_on);
+                        let ground = ground_of(&self.group, &self.configuration, &self.config, &message);
+                        self.known_views.hold(new_view.view, message.clone(), ground);
                     }
                 }
                 Record::Accepted(message) => {
@@ -54,6 +54,7 @@ impl MinBft {
                 Record::First(message) if self.is_past(&message) => {}
                 Record::First(message) => self.note_first(&message),
                 Record::Stable(proof) => {
+                    self.note_where_to_begin(&proof);
                     if proof.target().0 > self.stable.0 {
                         self.stable = proof.target();
                         self.stable_proof = proof;
@@ -188,8 +189,8 @@ impl MinBft {
                 }
             }
             Body::NewView(new_view) => {
-                let rests_on = rests_on(&self.group, &self.configuration, &self.config, message);
-                self.known_views.hold(new_view.view, message.clone(), rests_on);
+                let ground = ground_of(&self.group, &self.configuration, &self.config, message);
+                self.known_views.hold(new_view.view, message.clone(), ground);
                 self.back_in_view(walk, new_view.view, me);
             }
             Body::AcceptNewView(accept) => self.back_in_view(walk, accept.view, me),

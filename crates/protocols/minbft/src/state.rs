@@ -16,8 +16,7 @@ use troth_types::{Batch, Configuration, Digest, Group, ReplicaId, Seq, Time, Vie
 /// MinBFT uses one counter of the component.
 pub const COUNTER: CounterId = CounterId(0);
 
-/// VIEW-CHANGEs and NEW-VIEWs of one sender held back ahead of their turn. Each may be as large as a message
-/// can be; what finds no place is served again.
+/// VIEW-CHANGEs and NEW-VIEWs of one sender held back ahead of their turn: large ones. What finds no place is served again.
 const MOST_HEAVY: usize = 4;
 
 /// Names of MinBFT's timers.
@@ -155,6 +154,8 @@ pub struct MinBft {
     pub(crate) shown: Option<Shown>,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
+    /// What a readmitted replica may begin on where it may not on that.
+    pub(crate) lowest_proof: Option<Arc<StableProof>>,
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Certified>>>,
     /// The highest view this replica asked for, and everybody's latest REQ-VIEW-CHANGE.
     pub(crate) wanted_view: View,
@@ -223,8 +224,7 @@ impl MinBft {
             delivered: Seq(0),
             reached: Reached::default(),
             decided: BTreeMap::new(),
-            // Every number of the window fits: a primary that had no room for what a client showed to backups
-            // alone would be suspected for it.
+            // Every number of the window fits: a primary without room for what backups show would be suspected.
             pool: RequestPool::new(config.limits.client_window, config.pending_bytes()),
             frames: FrameStore::default(),
             fetching: false,
@@ -236,6 +236,7 @@ impl MinBft {
             shown: None,
             stable: (Seq(0), Digest::ZERO),
             stable_proof: Arc::default(),
+            lowest_proof: None,
             checkpoint_votes: BTreeMap::new(),
             wanted_view: View(0),
             requests: BTreeMap::new(),

@@ -4,6 +4,7 @@ use crate::candidates::Lacking;
 use crate::choose::{Choice, choose, start_of, without_hole};
 use crate::epochs::{agreeing, consistent};
 use crate::evidence::{Evidence, evidence};
+use crate::known_views::Ground;
 use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
 use crate::place::Place;
 use crate::state::{COUNTER, MinBft, Verdict};
@@ -23,7 +24,7 @@ impl MinBft {
         rule!("MINBFT-V6");
         let log: Vec<LogEntry> =
             self.peer(self.me).log.iter().map(|logged| logged.message.log_entry()).collect();
-        let stable = (*self.stable_proof).clone();
+        let stable = (**self.begins_on()).clone();
         let body = Body::ViewChange(ViewChange { to: self.view, stable, log, requests });
         let new = if self.config.follows(Flaw::AdoptCounters) {
             self.requested.next().expect("a counter of 128 bits is never spent")
@@ -153,7 +154,8 @@ impl MinBft {
         let own_first = candidates.iter().filter(|message| message.from == me);
         let others = candidates.iter().filter(|message| message.from != me);
         for message in own_first.chain(others) {
-            evidence.extend(self.admissible(cx, message));
+            let shown = self.admissible(cx, message);
+            evidence.extend(shown.map(|shown| self.with_its_start(shown)));
         }
         if evidence.first().is_none_or(|shown| shown.from != me) {
             return;
@@ -204,9 +206,9 @@ impl MinBft {
             for message in self.known_views.to_judge() {
                 let Some(new_view) = message.new_view() else { continue };
                 match self.judge_new_view(&message, new_view) {
-                    Judgement::Valid { rests_on } => {
+                    Judgement::Valid(ground) => {
                         let view = new_view.view;
-                        self.known_views.hold(view, message, rests_on);
+                        self.known_views.hold(view, message, ground);
                         self.remember_view(cx, view);
                         news = true;
                     }
@@ -282,9 +284,15 @@ impl MinBft {
         if let Some(view) = highest.filter(|view| *view > View(0) && self.known_views.get(*view).is_none()) {
             return Judgement::Needs(view);
         }
+        // That is known from elsewhere and need not be known to its sender.
+        let with_starts: Vec<Evidence> =
+            shown.iter().cloned().map(|shown| self.with_its_start(shown)).collect();
+        if !consistent(&self.config, &with_starts) {
+            return Judgement::Open;
+        }
         match self.choice(&shown) {
             Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => {
-                Judgement::Valid { rests_on: highest.filter(|view| *view > View(0)) }
+                Judgement::Valid(Ground::of(shown.iter()))
             }
             _ => Judgement::Invalid("a NEW-VIEW that does not follow from its VIEW-CHANGEs"),
         }
@@ -294,13 +302,11 @@ impl MinBft {
 /// What a replica thinks of a NEW-VIEW.
 pub(crate) enum Judgement {
     /// It follows from what it shows.
-    Valid {
-        /// The earlier view, above 0, whose start it rests on.
-        rests_on: Option<View>,
-    },
+    Valid(Ground),
     /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
     Needs(View),
-    /// It rests on a component that was admitted and whose first message has not come yet.
+    /// It rests on a component that was admitted and whose first message has not come yet, or on one that was replaced, as an
+    /// earlier start shows.
     Open,
     /// It proves that its sender broke a rule.
     Invalid(&'static str),

@@ -3,6 +3,7 @@
 
 mod craft;
 mod harness;
+mod hidden;
 mod journal;
 mod looked_again;
 mod paper_bounds;

@@ -159,3 +159,40 @@ fn a_readmitted_replica_takes_the_state_though_only_f_others_speak() {
     assert_eq!(world.stable(2), world.stable(0), "{}", world.minbft(2).describe());
     assert!(world.wanted(2) > 0, "it asks, so that f+1 leave the view together");
 }
+
+// MINBFT-E3 "… keeps the one whose votes are of the lowest views": it missed the view change for its sake, and the others have
+// vouched for a checkpoint in the view since.
+#[test]
+fn a_readmitted_replica_that_missed_its_view_change_begins_in_that_view() {
+    covers!("MINBFT-E3");
+    for restarted in [false, true] {
+        let mut world = World::with(3, SMALL, &[0, 1, 2]);
+        order(&mut world, 1..=5);
+        world.lose(2, 2);
+        let change = world.operator_frame(1, &admit(2, 2));
+        let missed = [Kind::Request, Kind::ViewChange, Kind::NewView, Kind::Checkpoint];
+        world.links(move |flight| match flight.to == r(2) && missed.contains(&flight.kind()) {
+            true => Fate::Lose,
+            false => Fate::Pass,
+        });
+        world.request_all(&change);
+        world.pass(1_000_000);
+        assert_eq!((world.minbft(0).view, world.minbft(0).active()), (View(1), true), "they welcomed it");
+        let first = world.stable(2);
+        assert!(first >= Seq(6 + SMALL.window));
+        order(&mut world, 6..=30);
+        world.pass(1_000_000);
+        assert_eq!(world.minbft(2).stable_proof().view(), View(1), "{}", world.minbft(2).describe());
+        assert!(!world.minbft(2).status().votes && world.stable(2) > first);
+        if restarted {
+            world.node_mut(2).disk.sync();
+            world.crash(2);
+            world.restart(2);
+        }
+        world.open();
+        world.pass(3_000_000);
+        assert!(world.minbft(2).status().votes, "{restarted}: {}", world.minbft(2).describe());
+        assert_eq!(world.minbft(0).view, View(1), "in the view that began for its sake");
+        assert!((0..3).all(|replica| world.accused_nobody(replica)));
+    }
+}
