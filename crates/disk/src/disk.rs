@@ -25,6 +25,17 @@ pub trait Disk: Clone + Send + 'static {
     fn sync_directory(&self) -> Result<(), DiskError>;
 }
 
+/// Makes an empty file, in the place of what an attempt may have left that there was no space to take back.
+pub(crate) fn create_anew<D: Disk>(disk: &D, name: &str) -> Result<D::File, DiskError> {
+    match disk.create(name) {
+        Err(DiskError::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+            disk.remove(name)?;
+            disk.create(name)
+        }
+        made => made,
+    }
+}
+
 /// An open file of a [`Disk`].
 #[allow(clippy::len_without_is_empty, reason = "the length of a file is asked for, never whether it is 0")]
 pub trait DiskFile: Send + 'static {

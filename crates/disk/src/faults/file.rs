@@ -1,7 +1,7 @@
 //! An open file of a faulty disk.
 
 use super::faulty::{Shared, lock};
-use super::state::{Change, Dice, SYNC, killed};
+use super::state::{Change, Dice, SYNC, State, killed};
 use crate::{Disk, DiskError, DiskFile};
 
 /// An open file of a [`FaultyDisk`](crate::FaultyDisk).
@@ -9,6 +9,13 @@ pub struct FaultyFile<D: Disk> {
     pub(super) state: Shared<D>,
     pub(super) node: u64,
     pub(super) name: String,
+}
+
+/// What a sync could not write is forgotten: it is still there to be read, and no later sync will write it.
+fn forget_some<D: Disk>(state: &mut State<D>, node: u64) {
+    let mut dice = Dice::new(state.calls);
+    let is_of = |change: &Change| matches!(change, Change::Write { node: of, .. } if *of == node);
+    state.pending.retain(|change| !(is_of(change) && dice.below(2) == 0));
 }
 
 impl<D: Disk> FaultyFile<D> {
@@ -21,17 +28,13 @@ impl<D: Disk> FaultyFile<D> {
         if let Some(left) = state.broken_sync {
             state.broken_sync = left.checked_sub(1).filter(|left| *left > 0);
             if left <= 1 {
+                forget_some(&mut state, self.node);
                 let source = std::io::Error::other("a sync that was to fail");
                 return Err(DiskError::new("sync", &self.name, source));
             }
         }
         if state.late && state.capacity.is_some_and(|most| state.used() > most) {
-            // What could not be written is forgotten, and no later sync will write it.
-            let mut dice = Dice::new(state.calls);
-            let node = self.node;
-            state.pending.retain(
-                |change| !matches!(change, Change::Write { node: of, .. } if *of == node && dice.below(2) == 0),
-            );
+            forget_some(&mut state, self.node);
             return Err(DiskError::Full { what: "sync", file: self.name.clone() });
         }
         state.settle_node(self.node)

@@ -166,7 +166,7 @@ impl<D: Disk> Log<D> {
     /// tail. To be called after each sync that somebody waited for, once they know of it.
     pub fn housekeep(&mut self) -> Result<(), LogError> {
         self.guard(|log| {
-            log.remove_old()?;
+            log.remove_old_or_leave()?;
             if log.fresh.is_some() || log.active.unwritten() > 0 {
                 return Ok(());
             }
@@ -183,7 +183,7 @@ impl<D: Disk> Log<D> {
     pub fn close(mut self) -> Result<(), LogError> {
         self.sync()?;
         self.guard(|log| {
-            log.remove_old()?;
+            log.remove_old_or_leave()?;
             log.active.mark();
             log.make_durable()
         })
@@ -224,7 +224,7 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         // What an earlier base replaced is removed first, so that few files ever wait for it.
-        self.remove_old()?;
+        self.remove_old_or_leave()?;
         let fresh = self.fresh.as_ref().expect("looked at just now");
         let active = begin(&self.disk, fresh.header, &fresh.records)?;
         let first = active.header.segment;
@@ -239,9 +239,20 @@ impl<D: Disk> Log<D> {
         self.first = first;
     }
 
+    /// Removes replaced segments. Where there is no space to remove one (there are such file systems) it goes later: nothing
+    /// depends on it.
+    fn remove_old_or_leave(&mut self) -> Result<(), LogError> {
+        match self.remove_old() {
+            Err(why) if why.is_full() => Ok(()),
+            done => done,
+        }
+    }
+
     fn remove_old(&mut self) -> Result<(), LogError> {
-        while let Some(segment) = self.old.pop() {
-            self.disk.remove(&format::name(segment))?;
+        // Forgotten when it is gone: to remove one may need space.
+        while let Some(segment) = self.old.last() {
+            self.disk.remove(&format::name(*segment))?;
+            self.old.pop();
         }
         Ok(())
     }

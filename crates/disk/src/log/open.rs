@@ -4,6 +4,7 @@ use super::format::{self, Cut, HEADER, Header, Identity, Origin, Recovered, Stan
 use super::scan::{self, Scanned, Tail};
 use super::segment::{Held, Segment, begin};
 use super::{Log, LogOptions};
+use crate::window::WINDOW;
 use crate::{Disk, DiskError, DiskFile, LogError};
 use bytes::Bytes;
 
@@ -43,18 +44,18 @@ impl<D: Disk> Log<D> {
         let numbers: Vec<u64> = names.iter().filter_map(|name| format::number(name)).collect();
         let chain = chain(&disk, identity, &numbers)?;
         if chain.segments.is_empty() {
-            remove(&disk, &leftovers)?;
+            remove_or_leave(&disk, &leftovers)?;
             let header = Header { identity, segment: 1, origin: Origin::Start, whole: 0, salt: options.salt };
             let active = begin(&disk, header, &[])?;
             let nothing = Recovered { base: None, records: Vec::new(), cut: None };
             return Ok((Self::new(disk, identity, options, active, 1), nothing));
         }
         let (active, first, recovered) = recover(chain)?;
-        remove(&disk, &leftovers)?;
-        let old: Vec<String> =
-            numbers.iter().filter(|number| **number < first).copied().map(format::name).collect();
-        remove(&disk, &old)?;
-        Ok((Self::new(disk, identity, options, active, first), recovered))
+        remove_or_leave(&disk, &leftovers)?;
+        let mut log = Self::new(disk, identity, options, active, first);
+        log.old = numbers.into_iter().filter(|number| *number < first).collect();
+        log.remove_old_or_leave()?;
+        Ok((log, recovered))
     }
 }
 
@@ -65,8 +66,15 @@ struct Chain<F> {
     missing: Option<String>,
 }
 
-fn remove<D: Disk>(disk: &D, names: &[String]) -> Result<(), LogError> {
-    Ok(names.iter().try_for_each(|name| disk.remove(name))?)
+/// Removes files that count for nothing. Where there is no space to remove one (there are such file systems) it stays.
+fn remove_or_leave<D: Disk>(disk: &D, names: &[String]) -> Result<(), LogError> {
+    for name in names {
+        match disk.remove(name) {
+            Err(why) if !why.is_full() => return Err(why.into()),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The segments from the last back to one that continues none, or whose predecessor is not there.
@@ -131,6 +139,22 @@ impl Read {
     }
 }
 
+/// Writes bytes of a file in their place once more.
+fn write_again<F: DiskFile>(file: &mut F, from: u64, to: u64) -> Result<(), DiskError> {
+    let mut piece = vec![0; WINDOW];
+    let mut offset = from;
+    while offset < to {
+        let most = usize::try_from(to - offset).map_or(WINDOW, |left| left.min(WINDOW));
+        let read = file.read_at(offset, &mut piece[..most])?;
+        if read == 0 {
+            break;
+        }
+        file.write_at(offset, &piece[..read])?;
+        offset += read as u64;
+    }
+    Ok(())
+}
+
 /// Reads the segments, cuts a torn tail, makes everything durable. Gives the segment that is written on, and the number of
 /// the first that counts.
 fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, u64, Recovered), LogError> {
@@ -174,6 +198,7 @@ fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, u64, Recovered),
     if matches!(tail, Tail::Marked) {
         return Err(damaged("a record is not whole that was durable before a later one"));
     }
+    let proven = scanned.proven.max(header.whole);
     let held = Held { count: scanned.count, records: scanned.records.len() as u64, end: scanned.end };
     read.add(&mut scanned);
     // Before anything is changed here: what counts has to be there.
@@ -193,7 +218,9 @@ fn recover<F: DiskFile>(chain: Chain<F>) -> Result<(Segment<F>, u64, Recovered),
         room = held.end;
         cut = Some(Cut { file: name, offset: held.end, bytes: last + 1 - held.end });
     }
-    // A killed process leaves written bytes that are on no disk yet.
+    // A killed process leaves written bytes that are on no disk yet. If it was a failed sync that ended it, the system takes
+    // them for written: it shows them, and syncs them no more.
+    write_again(&mut file, proven, held.end)?;
     file.sync_all()?;
     debug_assert!(held.end >= HEADER as u64);
     let base = read.stand.map(|stand| stand.base).or(base);

@@ -18,6 +18,8 @@ pub(super) struct Scanned {
     pub(super) stand: Option<Stand>,
     /// Where they end.
     pub(super) end: u64,
+    /// A mark says that everything before was durable once.
+    pub(super) proven: u64,
 }
 
 /// Reads and judges the header of a segment.
@@ -45,7 +47,8 @@ pub(super) fn records<F: DiskFile>(
     limit: u64,
 ) -> Result<Scanned, LogError> {
     let mut window = Window::new(limit);
-    let mut scanned = Scanned { records: Vec::new(), count: 0, stand: None, end: HEADER as u64 };
+    let (end, proven) = (HEADER as u64, HEADER as u64);
+    let mut scanned = Scanned { records: Vec::new(), count: 0, stand: None, end, proven };
     loop {
         let Some(front) = window.get(file, scanned.end, RECORD_HEADER)?.first_chunk::<RECORD_HEADER>() else {
             return Ok(scanned);
@@ -64,7 +67,7 @@ pub(super) fn records<F: DiskFile>(
         let damaged = |what| LogError::Damaged { file: name.to_string(), offset: scanned.end, what };
         match front.kind {
             kind if kind == Kind::Record as u8 => scanned.records.push(Bytes::copy_from_slice(payload)),
-            kind if kind == Kind::Mark as u8 => {}
+            kind if kind == Kind::Mark as u8 => scanned.proven = scanned.end,
             kind if kind == Kind::Stand as u8 => {
                 let stand = Stand::decode(payload);
                 scanned.stand =

@@ -1,8 +1,10 @@
 //! The segment that is being written: what is only in memory, what is in the file, what is durable.
 
 use super::format::{self, HEADER, Header, Kind, Place, RECORD_HEADER, Stand};
+use crate::disk::create_anew;
 use crate::{Disk, DiskError, DiskFile};
 use bytes::Bytes;
+use std::io::ErrorKind;
 
 /// More bytes than this that were written and not synced are not kept in memory: from then on a sync that
 /// finds the disk full is fatal, because what it lost cannot be written again.
@@ -47,7 +49,7 @@ pub(super) struct Segment<F> {
 }
 
 /// Makes a segment that is in force, and durable with everything in it, when this returns. `records` are
-/// its first. After [`DiskError::Full`] nothing is left of it.
+/// its first. After [`DiskError::Full`] nothing is left of it that counts.
 pub(super) fn begin<D: Disk>(
     disk: &D,
     mut header: Header,
@@ -58,7 +60,7 @@ pub(super) fn begin<D: Disk>(
     let end = (HEADER + bytes) as u64;
     header.whole = end;
     let fill = || {
-        let mut file = disk.create(&new)?;
+        let mut file = create_anew(disk, &new)?;
         file.write_at(0, &header.encode())?;
         let (mut at, mut piece) = (HEADER as u64, Vec::new());
         for (index, record) in (0..).zip(records) {
@@ -80,7 +82,7 @@ pub(super) fn begin<D: Disk>(
             match disk.remove(&new) {
                 // There is nothing to remove where not even the making succeeded.
                 Ok(()) => {}
-                Err(DiskError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(DiskError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
                 Err(why) => return Err(why),
             }
             return Err(DiskError::Full { what, file });

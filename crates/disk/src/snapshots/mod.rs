@@ -10,6 +10,7 @@ mod load;
 
 pub use format::{About, MAX_NODE};
 
+use crate::disk::create_anew;
 use crate::{Disk, DiskError, DiskFile, Identity, SnapshotError};
 use bytes::Bytes;
 use format::{
@@ -80,10 +81,14 @@ impl<D: Disk> Snapshots<D> {
             .iter()
             .filter(|name| name.strip_suffix(".new").is_some_and(|name| number(name, "snapshot-").is_some()))
         {
-            this.disk.remove(name)?;
+            match this.disk.remove(name) {
+                // It counts for nothing, and goes when one of its number is written.
+                Err(why) if !why.is_full() => return Err(why.into()),
+                _ => {}
+            }
         }
         if damaged.is_empty() {
-            this.remove_packs()?;
+            this.remove_packs_or_wait()?;
         }
         Ok((this, Held { newest, damaged }))
     }
@@ -164,8 +169,9 @@ impl<D: Disk> Snapshots<D> {
             let manifest = match attempt {
                 Ok(manifest) => manifest,
                 Err(why) => {
-                    this.take_back(&pack_name(pack))?;
-                    this.take_back(&new)?;
+                    // Of both as much as can be: to take one back may need space.
+                    let (pack, new) = (this.take_back(&pack_name(pack)), this.take_back(&new));
+                    pack.and(new)?;
                     return Err(why);
                 }
             };
@@ -263,7 +269,8 @@ impl<D: Disk> Snapshots<D> {
 
     /// Writes a manifest under a name that does not count yet. Its packs' names are durable first.
     fn write_manifest(&self, manifest: &Manifest) -> Result<(), SnapshotError> {
-        let mut file = self.disk.create(&new_name(manifest.about.seq))?;
+        let new = new_name(manifest.about.seq);
+        let mut file = create_anew(&self.disk, &new)?;
         file.write_at(0, &manifest.encode(self.identity))?;
         file.sync_all()?;
         Ok(self.disk.sync_directory()?)

@@ -2,7 +2,7 @@
 //! there is space. A broken one: nothing goes on.
 
 use super::{open, record, records};
-use crate::{FaultyDisk, Log, LogError, LogOptions, MemoryDisk, Tear};
+use crate::{Disk as _, FaultyDisk, Log, LogError, LogOptions, MemoryDisk, Tear};
 
 type Disk = FaultyDisk<MemoryDisk>;
 
@@ -152,4 +152,74 @@ fn after_a_sync_that_failed_otherwise_the_log_takes_nothing_more() {
     assert!(matches!(log.housekeep(), Err(LogError::Failed)));
     disk.kill(Tear::Nothing).unwrap();
     assert_eq!(open(&below).unwrap().1.records, records([0]));
+}
+
+/// The system takes what a failed sync could not write for written: it shows it, and no later sync writes it.
+#[test]
+fn what_a_failed_sync_forgot_is_written_again_by_the_next_start() {
+    for before in 0..30 {
+        let (below, disk, mut log) = fresh();
+        for number in 0..before {
+            log.append(&record(number)).unwrap();
+            log.sync().unwrap();
+            log.housekeep().unwrap();
+        }
+        for number in before..before + 4 {
+            log.append(&record(number)).unwrap();
+            log.flush().unwrap();
+        }
+        disk.break_sync(1);
+        assert!(matches!(log.sync(), Err(LogError::Disk(_))));
+        drop(log);
+        // The process is started again, goes on from what it is shown, and the machine is lost then.
+        disk.restart();
+        let (mut log, held) = open(&disk).unwrap();
+        assert_eq!(held.records, records(0..before + 4));
+        log.append(&record(100)).unwrap();
+        log.sync().unwrap();
+        log.housekeep().unwrap();
+        disk.kill(Tear::Nothing).unwrap();
+        let all: Vec<_> = records((0..before + 4).chain([100]));
+        assert_eq!(open(&below).unwrap().1.records, all, "{before}");
+    }
+}
+
+/// There are file systems on which nothing can be removed where there is no space.
+#[test]
+fn what_can_not_be_removed_for_want_of_space_is_in_nobody_s_way() {
+    let (below, disk, mut log) = fresh();
+    for number in 0..5 {
+        log.append(&record(number)).unwrap();
+        log.sync().unwrap();
+    }
+    // A base that has no space leaves its file, and comes into force under the same name when there is some.
+    disk.set_capacity(Some(disk.used() + 100), false);
+    disk.set_removable(false);
+    log.begin_base(8, &records(20..40)).unwrap();
+    assert!(is_full(log.sync()) && is_full(log.sync()));
+    disk.set_capacity(None, false);
+    disk.set_removable(true);
+    log.sync().unwrap();
+    // What it replaced is removed later, and not forgotten.
+    disk.set_removable(false);
+    log.housekeep().unwrap();
+    log.housekeep().unwrap();
+    log.append(&record(40)).unwrap();
+    log.sync().unwrap();
+    let segments = |disk: &FaultyDisk<MemoryDisk>| {
+        disk.list().unwrap().iter().filter(|name| crate::log::format::number(name).is_some()).count()
+    };
+    let kept = segments(&disk);
+    assert!(kept > 1);
+    drop(log);
+    disk.restart();
+    let (mut log, held) = open(&disk).unwrap();
+    assert_eq!((held.base, held.records), (Some(8), records(20..41)), "a start needs no space for it either");
+    assert_eq!(segments(&disk), kept);
+    disk.set_removable(true);
+    log.housekeep().unwrap();
+    assert_eq!(segments(&disk), 2, "the base, and the one behind it");
+    log.sync().unwrap();
+    disk.kill(Tear::Everything).unwrap();
+    assert_eq!(open(&below).unwrap().1.records, records(20..41));
 }

@@ -173,3 +173,14 @@ fn a_directory_of_an_earlier_version_was_synced_and_one_that_is_damaged_is_refus
     sync_everything(&below).expect("memory");
     take_over(&below, Protocol::MinBft, Durability::Always, NEXT_BOOT).expect("the same boot");
 }
+
+#[test]
+fn a_full_disk_keeps_nobody_from_starting_again_on_another_boot() {
+    let disk = FaultyDisk::new(MemoryDisk::default()).expect("empty");
+    run(&disk, Durability::Always, BOOT).expect("a fresh directory");
+    disk.set_capacity(Some(disk.used()), false);
+    for boot in [BOOT, NEXT_BOOT] {
+        take_over(&disk, Protocol::MinBft, Durability::Always, boot).expect("it needs no space");
+        Log::open(disk.clone(), OWNER, LogOptions::new(1)).expect("nor does its log");
+    }
+}
