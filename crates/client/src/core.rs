@@ -13,7 +13,7 @@ use crate::read::{FastRead, Recent};
 use crate::standing::{Moments, Standings};
 use crate::{ClientError, Config, Course, Output, Standing, SubmitError, Ticket};
 use bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use troth_auth::Signer;
 use troth_types::{Frame, FrameDraft, Read, ReplicaId, Seq, Time, ToReplica, View, Wish};
@@ -75,6 +75,8 @@ pub struct ClientCore {
     pub(crate) latest: Option<Arc<Frame>>,
     pub(crate) nudge_at: Option<Time>,
     pub(crate) nudge_pause: u64,
+    /// Who has sent again, since all were asked for events, what was delivered before; nothing where nobody was asked.
+    pub(crate) repeats: Option<BTreeSet<ReplicaId>>,
     pub(crate) budget: Budget,
     pub(crate) links: Links,
     pub(crate) views: Vec<View>,
@@ -128,6 +130,7 @@ impl ClientCore {
             latest: None,
             nudge_at: None,
             nudge_pause: config.timing.resend_first,
+            repeats: None,
             budget: Budget::new(group.n(), config.bounds.reply_bytes),
             links: Links::new(&config),
             views: vec![View::default(); group.n()],

@@ -161,6 +161,13 @@ impl Inbox {
         self.replicas.iter().any(|copies| !copies.by_index.is_empty() || copies.lost_up_to > delivered)
     }
 
+    /// Whether they are of as many replicas as are believed, so that there is more, by the word of a correct one.
+    pub(crate) fn is_behind(&self) -> bool {
+        let delivered = self.delivered.unwrap_or(0);
+        let waits = |copies: &&Copies| !copies.by_index.is_empty() || copies.lost_up_to > delivered;
+        self.replicas.iter().filter(waits).count() >= self.needed
+    }
+
     /// Bytes held now, of all replicas.
     pub(crate) fn bytes(&self) -> usize {
         self.replicas.iter().map(|copies| copies.bytes).sum()

@@ -37,8 +37,14 @@ impl ClientCore {
                 self.on_read_reply(from, reply, Some((&end, &renewed)));
             }
             ToClient::Event(event) => {
+                let before = self.inbox.delivered();
+                let is_old = before.is_some_and(|delivered| event.index <= delivered);
                 self.inbox.offer(from, event);
                 self.deliver_events();
+                let is_of_use = self.inbox.delivered() != before;
+                if is_old || is_of_use {
+                    self.hears_of_events(from, is_of_use);
+                }
             }
             ToClient::Refusal(refusal) => self.on_refusal(from, refusal),
         }

@@ -2,6 +2,7 @@
 
 use crate::core::{ClientCore, Stage};
 use crate::{ClientError, Course, Ticket};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_types::{ReplicaId, Time, Wish};
 
@@ -206,9 +207,23 @@ impl ClientCore {
     pub(crate) fn watch_for_gaps(&mut self) {
         let idle = self.flights.is_empty() && self.latest.is_some() && self.inbox.is_waiting();
         if !idle {
-            self.nudge_at = None;
+            (self.nudge_at, self.repeats) = (None, None);
         } else if self.nudge_at.is_none() {
             self.nudge_at = Some(self.now.after(self.nudge_pause.max(1)));
+        }
+    }
+
+    /// A replica sends an event that was delivered before, or one that could be delivered came. An outbox is repeated part by part,
+    /// from what was seen when the latest frame was made, which may be very much ago: where parts of it come, of as many
+    /// replicas as are believed, the next is asked for soon. Not where one says alone that there is more.
+    pub(crate) fn hears_of_events(&mut self, from: ReplicaId, is_of_use: bool) {
+        let Some(repeats) = &mut self.repeats else { return };
+        repeats.insert(from);
+        let comes = is_of_use || repeats.len() >= self.config.believed();
+        if comes && self.inbox.is_behind() {
+            let soon = self.now.after(self.pace.full_after(&self.config.timing).max(1));
+            self.nudge_at = Some(self.nudge_at.map_or(soon, |at| at.min(soon)));
+            self.nudge_pause = self.config.timing.resend_first;
         }
     }
 
@@ -219,6 +234,7 @@ impl ClientCore {
         self.nudge_at = None;
         self.nudge_pause = self.nudge_pause.saturating_mul(2).min(self.config.timing.resend_longest);
         if let Some(frame) = self.latest.clone().filter(|_| self.flights.is_empty()) {
+            self.repeats = Some(BTreeSet::new());
             self.send_frame_again(&frame);
         }
         self.watch_for_gaps();

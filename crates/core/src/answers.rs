@@ -4,9 +4,8 @@ use crate::held::Held;
 use crate::replica::Outputs;
 use crate::{
     Agreement, Done, Env, Execution, Lookup, Machine, Ordered, Outcome, Output, Proven, Repeated, Replica,
-    ReplyProof, Request, VerifiedFrame, rule,
+    ReplicaTimer, ReplyProof, Request, VerifiedFrame, rule,
 };
-use std::collections::BTreeSet;
 use troth_types::{
     AttestedReply, ClientId, Digest, Refusal, RefusalReason, ReplicaId, Reply, ReplyBody, Seq, Time,
     ToClient, Wish,
@@ -83,9 +82,12 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
 
     /// Lets the replies of a batch go.
     pub(crate) fn release(&mut self, now: Time, seq: Seq, proof: &ReplyProof, out: &mut Outputs<A, X>) {
-        let mut told = BTreeSet::new();
         // Proofs come in the order of batches: what was passed over gets none.
         let proven = self.held.release(seq);
+        // What a wrong state answered does not go; its clients ask again.
+        if self.repair.is_some() {
+            return;
+        }
         let renewed = self.execution.configuration().renewed_at(seq);
         for held in proven {
             let reply = match held {
@@ -102,15 +104,15 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
                 if unasked && wants_all.is_none() {
                     continue;
                 }
-                // Of many frames for which a client asks so it gets events with one: this step is not its own.
-                if let Some(seen) = wants_all
-                    && told.insert(reply.client)
-                {
-                    self.repeat_events(now, reply.client, seen, out);
+                if let Some(seen) = wants_all {
+                    self.repeated_events.answer_later(reply.client, seen);
                 }
                 let (reply, renewed) = (self.cut(reply, wants_all.is_some()), renewed.clone());
                 out.push(Output::Client(ToClient::Attested(AttestedReply { reply, place, renewed })));
             }
+        }
+        if self.repeated_events.has_asked() {
+            out.push(Output::SetTimer { timer: ReplicaTimer::Reads, at: now });
         }
     }
 

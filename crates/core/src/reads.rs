@@ -26,10 +26,19 @@ pub(crate) struct HeldReads {
     pub(crate) proven: ProvenReads,
     /// Where execution and agreement stood when all of it was looked at last.
     looked_at: Option<(Seq, Seq, Seq)>,
-    /// Whose read was answered in a turn of its own in this step.
+    /// Who was answered in a turn of its own in this step.
     answered: Option<ClientId>,
-    /// The recent ones have the next turn, where there are others too.
-    recent_first: bool,
+    /// Whose read had the last such turn.
+    turn: Option<ClientId>,
+    /// Whether the next is a read's, where clients wait for events, too.
+    before_events: bool,
+}
+
+/// Where a read waits.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Question(usize),
+    Recent(Seq, usize),
 }
 
 /// What a read takes of the room.
@@ -88,12 +97,7 @@ impl HeldReads {
     fn give_up_recent(&mut self, client: ClientId) -> Option<Read> {
         let own = |reads: &VecDeque<Read>| reads.iter().rposition(|read| read.client == client);
         let (seq, at) = self.recent.iter().rev().find_map(|(seq, reads)| Some((*seq, own(reads)?)))?;
-        let reads = self.recent.get_mut(&seq)?;
-        let read = reads.remove(at);
-        if reads.is_empty() {
-            self.recent.remove(&seq);
-        }
-        read
+        self.remove_recent(seq, at)
     }
 
     /// Whether there is a read whose batch is there.
@@ -102,26 +106,30 @@ impl HeldReads {
             || self.recent.first_key_value().is_some_and(|(wanted, _)| *wanted <= executed)
     }
 
-    /// Takes out a read whose batch is there: recent ones and others in turn.
+    /// Takes out the first read whose batch is there of the next client that has any.
     fn take_ready(&mut self, executed: Seq, from: Seq) -> Option<Read> {
-        self.recent_first = !self.recent_first;
-        match self.recent_first {
-            true => self.take_question(executed, from).or_else(|| self.take_recent(executed)),
-            false => self.take_recent(executed).or_else(|| self.take_question(executed, from)),
+        // It may be answered as if it had come now.
+        let questions = self.questions.iter().enumerate();
+        let questions = questions.filter(|(_, (wanted, _))| executed >= (*wanted).min(from));
+        let questions = questions.map(|(at, (_, read))| (read.client, Place::Question(at)));
+        let recent = self.recent.range(..=executed);
+        let recent = recent.flat_map(|(seq, reads)| (0..).zip(reads).map(move |(at, read)| (*seq, at, read)));
+        let recent = recent.map(|(seq, at, read)| (read.client, Place::Recent(seq, at)));
+        let had_its_turn = |client: ClientId| self.turn.is_some_and(|last| client <= last);
+        let ready = questions.chain(recent);
+        let (client, place) = ready.min_by_key(|(client, _)| (had_its_turn(*client), *client))?;
+        self.turn = Some(client);
+        match place {
+            Place::Question(at) => self.questions.remove(at).map(|(_, read)| read),
+            Place::Recent(seq, at) => self.remove_recent(seq, at),
         }
     }
 
-    fn take_question(&mut self, executed: Seq, from: Seq) -> Option<Read> {
-        // It may be answered as if it had come now.
-        let at = self.questions.iter().position(|(wanted, _)| executed >= (*wanted).min(from))?;
-        self.questions.remove(at).map(|(_, read)| read)
-    }
-
-    fn take_recent(&mut self, executed: Seq) -> Option<Read> {
-        let mut first = self.recent.first_entry().filter(|first| *first.key() <= executed)?;
-        let read = first.get_mut().pop_front();
-        if first.get().is_empty() {
-            first.remove();
+    fn remove_recent(&mut self, seq: Seq, at: usize) -> Option<Read> {
+        let reads = self.recent.get_mut(&seq)?;
+        let read = reads.remove(at);
+        if reads.is_empty() {
+            self.recent.remove(&seq);
         }
         read
     }
@@ -226,25 +234,45 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         }
     }
 
-    /// Answers one read that waited and may be answered.
-    pub(crate) fn answer_next_read(&mut self, out: &mut Outputs<A, X>) {
-        let (executed, from) = (self.execution.executed(), self.agreement.reads_from());
+    /// Answers somebody who had to wait and need not wait any longer: one read, or one client that wants events repeated.
+    pub(crate) fn answer_next_late(&mut self, env: Env, out: &mut Outputs<A, X>) {
+        let reads_first = std::mem::take(&mut self.reads.before_events);
         self.reads.answered = None;
-        let Some(read) = self.reads.take_ready(executed, from) else { return };
+        if reads_first && self.answer_next_read(out) {
+            return;
+        }
+        self.reads.answered = self.repeat_events_asked(env.now, out);
+        if self.reads.answered.is_none() {
+            self.answer_next_read(out);
+            return;
+        }
+        self.reads.before_events = true;
+        if self.has_late_answer() {
+            out.push(Output::SetTimer { timer: ReplicaTimer::Reads, at: env.now });
+        }
+    }
+
+    fn answer_next_read(&mut self, out: &mut Outputs<A, X>) -> bool {
+        let (executed, from) = (self.execution.executed(), self.agreement.reads_from());
+        let Some(read) = self.reads.take_ready(executed, from) else { return false };
         self.reads.give_back(read.client, size(&read));
         self.answer_read(&read, out);
-        self.reads.answered = Some(read.client);
+        // Where answers are proven this one is made later, and charged then.
+        self.reads.answered = (!A::PROVES_REPLIES).then_some(read.client);
         // The next one has its turn then.
         self.reads.looked_at = None;
+        true
     }
 
-    /// Whether a read that waited may be answered: it is with the next [`ReplicaTimer::Reads`], which need not be waited for.
-    pub fn has_ready_read(&self) -> bool {
-        self.reads.has_ready(self.execution.executed(), self.agreement.reads_from())
+    /// Whether somebody who had to wait may be answered: that is with the next [`ReplicaTimer::Reads`], which need not be waited
+    /// for.
+    pub fn has_late_answer(&self) -> bool {
+        self.repeated_events.has_asked()
+            || self.reads.has_ready(self.execution.executed(), self.agreement.reads_from())
     }
 
-    /// Whose read had its turn, where the last input was [`ReplicaTimer::Reads`] and there was one.
-    pub fn answered_reader(&self) -> Option<ClientId> {
+    /// Who was answered and is to be charged for it, where the last input was [`ReplicaTimer::Reads`].
+    pub fn answered_late(&self) -> Option<ClientId> {
         self.reads.answered
     }
 }

@@ -7,6 +7,7 @@
 use crate::replica::Outputs;
 use crate::{Agreement, Execution, Output, Replica};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use troth_types::{ClientId, Frame, Seq, Time, ToClient, Wish};
 
 /// Bytes of events in one answer, about.
@@ -22,6 +23,33 @@ const LATE: u64 = 1_000_000;
 pub(crate) struct RepeatedEvents {
     /// Of clients whose outbox has more. One entry for a client at most.
     sent: BTreeMap<ClientId, Sent>,
+    /// Clients that asked before there was something to answer, and the events that they had seen. Each is answered in a step of
+    /// its own: a batch may have frames of many.
+    asked: BTreeMap<ClientId, u64>,
+    /// Who had its turn last.
+    turn: Option<ClientId>,
+}
+
+impl RepeatedEvents {
+    /// A client that asked is to be answered, which has seen the events up to an index.
+    pub(crate) fn answer_later(&mut self, client: ClientId, seen: u64) {
+        let before = self.asked.entry(client).or_default();
+        *before = seen.max(*before);
+    }
+
+    /// Whether one waits for that.
+    pub(crate) fn has_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// Takes out the next client that does.
+    fn take_asked(&mut self) -> Option<(ClientId, u64)> {
+        let behind = (self.turn.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let next = self.asked.range(behind).next().or_else(|| self.asked.first_key_value());
+        let client = *next?.0;
+        self.turn = Some(client);
+        self.asked.remove_entry(&client)
+    }
 }
 
 /// What a client was sent.
@@ -48,6 +76,17 @@ impl Sent {
 }
 
 impl<A: Agreement, X: Execution> Replica<A, X> {
+    /// Answers the next client that waits for events to be repeated: which one that was, if any does.
+    pub(crate) fn repeat_events_asked(&mut self, now: Time, out: &mut Outputs<A, X>) -> Option<ClientId> {
+        // Where the state is wrong they ask again.
+        if self.repair.is_some() {
+            self.repeated_events.asked.clear();
+        }
+        let (client, seen) = self.repeated_events.take_asked()?;
+        self.repeat_events(now, client, seen, out);
+        Some(client)
+    }
+
     /// Repeats events of a client that has seen those up to an index.
     pub(crate) fn repeat_events(&mut self, now: Time, client: ClientId, seen: u64, out: &mut Outputs<A, X>) {
         let (first, last) = self.execution.outbox(client).into_inner();

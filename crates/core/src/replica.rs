@@ -457,7 +457,7 @@ impl<A: Agreement, X: Execution> Machine for Replica<A, X> {
                 }
             }
             Input::Timer(ReplicaTimer::Hashing) => {}
-            Input::Timer(ReplicaTimer::Reads) => self.answer_next_read(out),
+            Input::Timer(ReplicaTimer::Reads) => self.answer_next_late(env, out),
             Input::Trusted(ticket, answers) => {
                 self.step(env, out, |agreement, cx| agreement.on_trusted(cx, ticket, answers));
             }

@@ -53,25 +53,38 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         self.has_asked() && self.is_crowded()
     }
 
-    /// Has reads that waited answered, each charged to its client, until the turn has done enough for them. The next is not
+    /// Bytes that wait to be sent, that were sent, and that were sent of events.
+    fn sent(&self) -> [usize; 3] {
+        [self.host.backlog_bytes(), self.answered_bytes, self.event_bytes]
+    }
+
+    /// Bytes of an answer since then, and the microseconds that are not charged for where they are sent: what waits behind the
+    /// disk is encoded and sent later, all of it at once, and events that nobody asks for are nobody's.
+    fn sent_since(&self, [waited, sent, events]: [usize; 3]) -> (usize, u64) {
+        let waits = self.host.backlog_bytes().saturating_sub(waited);
+        let charged = waits + (self.event_bytes - events);
+        (waits + (self.answered_bytes - sent), charged as u64 / BYTES_PER_MICRO)
+    }
+
+    /// Has clients answered that had to wait, each charged for it, until the turn has done enough for them. The next is not
     /// waited for by its timer, which a loop that waits for the disk is told of late.
-    pub(crate) fn serve_held_reads(&mut self, env: Env) -> Result<(), Stopped> {
-        if !self.host.machine().has_ready_read() {
+    pub(crate) fn serve_late_answers(&mut self, env: Env) -> Result<(), Stopped> {
+        if !self.host.machine().has_late_answer() {
             return Ok(());
         }
         self.commands()?;
         let began = self.clock.now();
         let (mut before, mut answers) = (began, 0);
-        while self.host.machine().has_ready_read() && !self.is_crowded() {
-            let (waited, sent) = (self.host.backlog_bytes(), self.answered_bytes);
+        while self.host.machine().has_late_answer() && !self.is_crowded() {
+            let sent_before = self.sent();
             self.input(env, Input::Timer(ReplicaTimer::Reads));
             self.commands()?;
             let now = self.clock.now();
-            let waits = self.host.backlog_bytes().saturating_sub(waited);
-            answers += waits + (self.answered_bytes - sent);
-            if let Some(reader) = self.host.machine().answered_reader().filter(|_| !A::PROVES_REPLIES) {
-                let took = now.0.saturating_sub(before.0).max(waits as u64 / BYTES_PER_MICRO);
-                self.client_charges.get_mut().served(reader, now, took);
+            let (answer, micros) = self.sent_since(sent_before);
+            answers += answer;
+            if let Some(client) = self.host.machine().answered_late() {
+                let took = now.0.saturating_sub(before.0).max(micros);
+                self.client_charges.get_mut().served(client, now, took);
             }
             before = now;
             if answers >= ANSWER_BYTES || now.0.saturating_sub(began.0) >= CLIENT_MICROS {
@@ -87,7 +100,8 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         // What the turn has left to do is nobody's question.
         self.commands()?;
         let began = self.clock.now();
-        let (mut before, mut answers) = (began, 0);
+        // What this turn has sent already it sent to those who had waited.
+        let (sent_before, mut before, mut answers) = (self.answered_bytes, began, 0);
         while !self.is_crowded()
             && let Some(asked) = self.asked.pop_front()
         {
@@ -118,21 +132,19 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                     Input::Requests(requests)
                 }
             };
-            let (waited, sent) = (self.host.backlog_bytes(), self.answered_bytes);
+            let sent = self.sent();
             self.input(env, input);
             self.commands()?;
             let now = self.clock.now();
             if let Some(client) = serves {
-                // What waits behind the disk is encoded and sent later, all of it at once.
-                let waits = self.host.backlog_bytes().saturating_sub(waited);
-                let answer = waits + (self.answered_bytes - sent);
+                let (answer, micros) = self.sent_since(sent);
                 answers += answer;
-                let took = now.0.saturating_sub(before.0).max(waits as u64 / BYTES_PER_MICRO);
+                let took = now.0.saturating_sub(before.0).max(micros);
                 self.client_charges.get_mut().served(client, now, took);
             }
             before = now;
             let spent = now.0.saturating_sub(began.0);
-            let sent = self.answered_bytes.max(answers);
+            let sent = (self.answered_bytes - sent_before).max(answers);
             if sent >= ANSWER_BYTES || spent >= CLIENT_MICROS || self.is_stuck() {
                 break;
             }

@@ -146,6 +146,7 @@ pub(crate) fn engine<A: Served, X: Execution<Snapshot = State>>(
         fetched_bytes: 0,
         shown_bytes: 0,
         answered_bytes: 0,
+        event_bytes: 0,
         longest_turn: Longest::default(),
         waited: 0,
         #[cfg(feature = "demo-adversary")]

@@ -97,6 +97,8 @@ pub(crate) struct Engine<A: Agreement, X: Execution> {
     pub(crate) shown_bytes: usize,
     /// Bytes of answers to clients in this turn.
     pub(crate) answered_bytes: usize,
+    /// Bytes of events that clients were told.
+    pub(crate) event_bytes: usize,
     /// The longest turn of late, without what it waited for the trusted component.
     pub(crate) longest_turn: Longest,
     /// Microseconds that this turn has waited for the trusted component.
@@ -170,7 +172,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
                 }
             }
         }
-        self.serve_held_reads(env)?;
+        self.serve_late_answers(env)?;
         #[cfg(feature = "demo-adversary")]
         self.let_go(env);
         let mut items = Vec::new();

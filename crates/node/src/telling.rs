@@ -96,9 +96,13 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let client = message.client();
         let bytes = message.to_wire();
         self.answered_bytes += bytes.len();
-        let outcome =
-            !matches!(message, ToClient::ReadReply(_) | ToClient::AttestedRead(_) | ToClient::Event(_));
-        self.client_charges.get_mut().answered(client, bytes.len(), outcome);
+        // Events come of what others do, and those that are asked for again are charged for where they are served.
+        if matches!(message, ToClient::Event(_)) {
+            self.event_bytes += bytes.len();
+        } else {
+            let outcome = !matches!(message, ToClient::ReadReply(_) | ToClient::AttestedRead(_));
+            self.client_charges.get_mut().answered(client, bytes.len(), outcome);
+        }
         if self.links.tell_client(client, &bytes) {
             self.counters.client_messages_out += 1;
         } else {

@@ -157,6 +157,71 @@ fn copies_that_wait_while_nothing_is_under_way_are_asked_for() {
     assert_eq!(scene.core.next_wake(), None);
 }
 
+/// Its outbox is repeated from where its latest frame was made, which may be very much ago, and part by part.
+#[test]
+fn who_has_ordered_nothing_for_long_asks_on_while_it_is_sent_what_it_had() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["a"]);
+    scene.drain();
+    let both = |scene: &mut Scene, index: u64| {
+        for replica in [0, 1] {
+            scene.say(replica, event(index, "told"));
+        }
+    };
+    scene.say(0, full(1, &["A"]));
+    scene.say(1, full(1, &["A"]));
+    (1..=4).for_each(|index| both(&mut scene, index));
+    assert_eq!(scene.drain().order, ["d0", "e1", "e2", "e3", "e4"]);
+    assert_eq!(scene.core.next_wake(), None);
+    let pause = |scene: &Scene| scene.core.next_wake().map(|at| at.0 - scene.now.0);
+    // 5 and 6 are lost.
+    both(&mut scene, 7);
+    let first = crate::Timing::DEFAULT.resend_first;
+    assert_eq!(pause(&scene), Some(first));
+    scene.wait(first);
+    assert_eq!(scene.drain().numbers(), [1]);
+    assert_eq!(pause(&scene), Some(2 * first), "nothing has come of it yet");
+    scene.say(0, event(1, "told"));
+    assert_eq!(pause(&scene), Some(2 * first), "one replica alone may say so for ever");
+    scene.say(1, event(1, "told"));
+    let soon = pause(&scene).expect("it asks on");
+    assert!(soon < first / 2, "{soon}");
+    both(&mut scene, 2);
+    assert_eq!(pause(&scene), Some(soon), "once for a part");
+    scene.wait(soon);
+    assert_eq!(scene.drain().numbers(), [1], "the next part");
+    both(&mut scene, 5);
+    assert_eq!(scene.drain().order, ["e5"]);
+    let soon = pause(&scene).expect("there is more");
+    assert!(soon < first / 2, "{soon}");
+    scene.wait(soon);
+    assert_eq!(scene.drain().numbers(), [1]);
+    both(&mut scene, 6);
+    assert_eq!(scene.drain().order, ["e6", "e7"]);
+    assert_eq!(scene.core.next_wake(), None);
+}
+
+/// A faulty replica says that there is more, and there is nothing.
+#[test]
+fn events_that_nobody_else_has_are_asked_for_ever_more_seldom() {
+    let mut scene = Scene::new(3);
+    scene.submit(&["a"]);
+    scene.drain();
+    scene.say(0, full(1, &["A"]));
+    scene.say(1, full(1, &["A"]));
+    scene.say(2, event(90, "made up"));
+    let mut asked = 0;
+    for index in 1..=100 {
+        // Events go on to come meanwhile, and are repeated.
+        for (replica, index) in [(0, index), (1, index), (0, index), (1, index)] {
+            scene.say(replica, event(index, "told"));
+        }
+        scene.wait(10_000);
+        asked += scene.drain().numbers().len();
+    }
+    assert!(asked <= 5, "{asked} times in a second");
+}
+
 #[test]
 fn a_session_that_does_not_know_where_events_begin_learns_it_from_its_first_outcome() {
     let mut scene = Scene::with(3, |config| {

@@ -99,7 +99,17 @@ fn events_are_repeated_though_the_proof_is_gone() {
     one.step(Step::Execute(1));
     assert_eq!(answer(&mut one, again(0, Wish::Full)), (Vec::new(), false), "it is coming");
     let proven = Input::Timer(troth_core::ReplicaTimer::Protocol(Step::Prove(1)));
-    assert_eq!(answer(&mut one, proven), ((1..=20).collect(), true), "and has come");
+    assert_eq!(answer(&mut one, proven), (Vec::new(), true), "and has come");
+    assert!(one.0.has_late_answer());
+    let late = || Input::Timer(troth_core::ReplicaTimer::Reads);
+    assert_eq!(answer(&mut one, late()), ((1..=20).collect(), false), "in a step of their own");
+    assert_eq!(
+        (one.0.answered_late(), one.0.has_late_answer()),
+        (Some(CLIENT), false),
+        "which is its client's"
+    );
+    assert_eq!(answer(&mut one, late()), (Vec::new(), false));
+    assert_eq!(one.0.answered_late(), None);
     one.step(Step::Stable(1));
     assert_eq!(answer(&mut one, again(0, Wish::Full)), ((1..=20).collect(), false));
     assert_eq!(answer(&mut one, again(0, Wish::Usual)), (Vec::new(), false));

@@ -18,7 +18,10 @@ use troth_exec::{Application, Executor, OpContext, State, StateView};
 use troth_kv::Null;
 use troth_minbft::{Body, COUNTER, MinBft, Prepare};
 use troth_trusted::{CounterValue, TrustedCore, VolatileStore};
-use troth_types::{Batch, ClientId, Digest, Read, ReplicaId, Seq, Time, ToReplica, View, Wire, Wish};
+use troth_types::{
+    Batch, ClientId, Digest, Event, Read, ReadReply, ReplicaId, ReplyBody, Seq, Time, ToClient, ToReplica,
+    View, Wire, Wish,
+};
 
 /// Tells its client of each operation, at length.
 #[derive(Clone, Debug)]
@@ -154,11 +157,11 @@ fn reads_that_waited_are_answered_while_the_disk_is_waited_for() {
     const READS: u64 = 20;
     let mut behind = Behind::new("late-reads-behind-the-disk", READS, 1 << 10);
     behind.hears_of_the_batch();
-    assert!(behind.engine.host.machine().has_ready_read());
+    assert!(behind.engine.host.machine().has_late_answer());
     behind.engine.blocked = Some(Blocked::Sync);
     let before = behind.engine.host.backlog_bytes();
     behind.turn();
-    assert!(!behind.engine.host.machine().has_ready_read(), "20 KiB are little for a turn");
+    assert!(!behind.engine.host.machine().has_late_answer(), "20 KiB are little for a turn");
     let waits = behind.engine.host.backlog_bytes() - before;
     assert!(waits >= 5 << 10, "{waits} bytes of answers wait for the disk");
     assert_eq!(behind.answers(), 1, "and none has gone");
@@ -174,7 +177,7 @@ fn reads_that_waited_go_on_waiting_where_much_waits_for_the_disk() {
         behind.turn();
     }
     assert!(
-        behind.engine.host.machine().has_ready_read(),
+        behind.engine.host.machine().has_late_answer(),
         "100 MiB of answers are not made for them to wait"
     );
     assert!(behind.engine.is_crowded());
@@ -185,4 +188,25 @@ fn reads_that_waited_go_on_waiting_where_much_waits_for_the_disk() {
         turns += 1;
         assert!(turns <= READS, "they have their turns");
     }
+}
+
+#[test]
+fn who_is_told_of_what_others_write_does_not_rest_for_it() {
+    let mut behind = Behind::new("told-of-much", 1, 0);
+    let now = behind.engine.clock.now();
+    let charges = behind.engine.client_charges.get_mut();
+    for client in [1, 2] {
+        charges.asked(ClientId(client), now, 64, true);
+    }
+    charges.contended(true);
+    for index in 1..=8 {
+        let event = Event { client: ClientId(2), index, seq: Seq(1), payload: vec![7; 1 << 20].into() };
+        behind.engine.tell_client(ToClient::Event(event));
+    }
+    assert_eq!(behind.engine.client_charges.get_mut().rests(ClientId(2), now), None);
+    // An answer of that size is its own.
+    let body = ReplyBody::Full(vec![vec![7; 8 << 20].into()]);
+    let reply = ReadReply { client: ClientId(2), number: 1, events_up_to: 0, body };
+    behind.engine.tell_client(ToClient::ReadReply(reply));
+    assert!(behind.engine.client_charges.get_mut().rests(ClientId(2), now).is_some());
 }

@@ -289,9 +289,30 @@ fn reads_that_waited_for_the_same_batch_each_have_a_turn_of_their_own() {
     // It executes, and makes the answers, which wait for the batch to be final.
     let turns = one.turns(Input::Message(r(2), Verified::made_here(Message::Prepare(vote(1, 1)))));
     assert!(turns.len() > 100, "{} turns", turns.len());
-    assert_eq!(one.0.answered_reader(), Some(ClientId(5)), "it is charged for what its read takes");
+    assert_eq!(one.0.answered_late(), Some(ClientId(5)), "it is charged for what its read takes");
     let said = one.commit(1);
     assert_eq!(said.iter().filter(|it| matches!(it, ToClient::ReadReply(_))).count(), 100);
+}
+
+#[test]
+fn reads_that_waited_are_answered_in_turn_of_their_clients() {
+    covers!("PBFT-E6");
+    let mut one = One::new();
+    for number in 1..=5 {
+        assert!(one.read_of(5, number, Some(number.div_ceil(3))).is_empty());
+    }
+    for client in [6, 7] {
+        assert!(one.read_of(client, 9, Some(1)).is_empty());
+    }
+    one.prepare(1);
+    let said = one.commit(1).into_iter();
+    let answered = said.filter(|it| matches!(it, ToClient::ReadReply(_)));
+    let clients: Vec<u64> = answered.map(|it| it.client().0).collect();
+    assert_eq!(
+        clients,
+        [5, 6, 7, 5, 5],
+        "who asks little waits for nobody who asks much; two wait for batch 2"
+    );
 }
 
 #[test]
