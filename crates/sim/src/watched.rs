@@ -49,18 +49,23 @@ pub enum Observation {
 /// Where observations go until the world collects them.
 pub type Tap = Rc<RefCell<Vec<Observation>>>;
 
+/// How often something happens to a replica that has nothing to order before a digest comes that is held back.
+const LONG: u32 = 2_000;
+
 /// An executor that tells what it does, and may be slow to hash.
 #[derive(Clone, Debug)]
 pub struct Watched<X> {
     inner: X,
     tap: Tap,
     /// The digest of a checkpoint comes only when the next one is taken, as that of a large state would, or when somebody asks
-    /// for a state that is not there.
+    /// for a state that is not there, or long after.
     late: bool,
     /// Checkpoints without a digest.
     sealed: usize,
     /// Somebody has asked for a state that is not there since a checkpoint was finished last.
     asked: Cell<bool>,
+    /// How often something happened to the replica while a digest was held back.
+    waited: Cell<u32>,
     /// What it executed tentatively.
     tentative: VecDeque<(Ordered, Outcome)>,
 }
@@ -68,11 +73,12 @@ pub struct Watched<X> {
 impl<X: Execution> Watched<X> {
     /// Tells what `inner` does to `tap`.
     pub fn new(inner: X, tap: Tap, late: bool) -> Self {
-        Self { inner, tap, late, sealed: 0, asked: Cell::new(false), tentative: VecDeque::new() }
+        let (asked, waited) = (Cell::new(false), Cell::new(0));
+        Self { inner, tap, late, sealed: 0, asked, waited, tentative: VecDeque::new() }
     }
 
     fn is_held_back(&self) -> bool {
-        self.late && self.sealed < 2 && !self.asked.get()
+        self.late && self.sealed < 2 && !self.asked.get() && self.waited.get() < LONG
     }
 
     /// The executor.
@@ -140,6 +146,7 @@ impl<X: Execution> Execution for Watched<X> {
     fn checkpoint(&mut self) {
         self.inner.checkpoint();
         self.sealed += 1;
+        self.waited.set(0);
     }
     fn poll_checkpoint(&mut self, budget: usize) -> Option<(Seq, Digest)> {
         if self.is_held_back() {
@@ -152,6 +159,7 @@ impl<X: Execution> Execution for Watched<X> {
         Some((seq, digest))
     }
     fn hashing(&self) -> bool {
+        self.waited.set(self.waited.get().saturating_add(u32::from(self.sealed > 0)));
         !self.is_held_back() && self.inner.hashing()
     }
     fn stable(&mut self, seq: Seq) {

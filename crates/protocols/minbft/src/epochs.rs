@@ -10,6 +10,9 @@ use troth_blocks::Voters;
 use troth_core::{Cx, To, rule};
 use troth_types::{Admission, Batch, Configuration, OPERATOR, ReplicaId, Seq, View};
 
+/// Status rounds between the first and the second view change for the sake of one readmitted replica.
+const WELCOMES_PAUSE: u64 = 64;
+
 impl MinBft {
     /// The component of this replica is of this epoch. Where the configuration knows another one, the replica
     /// only follows until it is admitted.
@@ -336,17 +339,17 @@ impl MinBft {
         }
     }
 
-    /// Whether a replica was readmitted and has not begun, nor was a view change made for its sake.
+    /// Whether a replica was readmitted and has not begun, nor was a view change made for its sake of late.
     pub(crate) fn may_be_welcomed(&self, replica: ReplicaId) -> bool {
         let member = self.configuration.member(replica);
         let peer = self.peer(replica);
         member.is_some_and(|member| member.admission().at > Seq(0))
             && peer.gate.processed().0 == 0
-            && !peer.welcomed
+            && self.round >= peer.welcomed_until
     }
 
-    /// A view change for the sake of a readmitted replica that asks for the next view: once, and nobody is
-    /// blamed.
+    /// A view change for the sake of a readmitted replica that asks for the next view, and nobody is blamed: once, and where it
+    /// missed that, after a pause that doubles, so that one that never begins costs ever less.
     pub(crate) fn welcome(&mut self, cx: &mut Cx<'_, Self>, signed: &SignedRequest) {
         let to = self.view.next();
         let Some(member) = self.configuration.member(signed.from) else { return };
@@ -355,12 +358,16 @@ impl MinBft {
         if !new || signed.from == self.me || signed.request.to != to || !self.active() {
             return;
         }
-        // It could not begin there on what is known here, and is welcomed once.
+        // It could not begin there on what is known here, and is welcomed seldom.
         rule!("MINBFT-E3");
         if self.stable_proof.view() > self.view {
             return;
         }
-        self.peer_mut(signed.from).welcomed = true;
+        rule!("MINBFT-E8");
+        let round = self.round;
+        let peer = self.peer_mut(signed.from);
+        peer.welcomed_until = round.saturating_add(WELCOMES_PAUSE.saturating_mul(1 << peer.welcomes.min(40)));
+        peer.welcomes += 1;
         if self.wanted_view < to {
             self.wanted_view = to;
             cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);

@@ -36,12 +36,14 @@ pub(crate) struct Peer {
     pub(crate) said_view: View,
     /// The highest value of its own messages that came from itself after they had been processed.
     pub(crate) repeated: CounterValue,
-    /// When a status of it was answered last.
-    pub(crate) answered: Option<Time>,
+    /// When a status of it was answered last, and one that lacked the stable checkpoint.
+    pub(crate) answered: [Option<Time>; 2],
     /// The large messages that it was sent in answer.
     pub(crate) shown_again: ShownAgain,
-    /// Whether a view change was made for its sake, since its component was admitted.
-    pub(crate) welcomed: bool,
+    /// How often a view change was made for its sake, since its component was admitted.
+    pub(crate) welcomes: u32,
+    /// The status round before which none is made again.
+    pub(crate) welcomed_until: u64,
     /// The rule that it provably broke; nothing of it is processed any more.
     pub(crate) condemned: Option<&'static str>,
 }
@@ -59,9 +61,10 @@ impl Peer {
             view: View(0),
             said_view: View(0),
             repeated: CounterValue(0),
-            answered: None,
+            answered: [None; 2],
             shown_again: ShownAgain::default(),
-            welcomed: false,
+            welcomes: 0,
+            welcomed_until: 0,
             condemned: None,
         }
     }

@@ -75,11 +75,13 @@ impl MinBft {
         self.peer_mut(from).said_view = status.view;
         rule!("MINBFT-R10");
         let now = cx.now();
-        let answered = self.peer(from).answered;
+        // A machine that was replaced and goes on may have the keys of the one in its place: it asks for something else.
+        let lacks_stable = usize::from(status.stable < self.stable.0);
+        let answered = self.peer(from).answered[lacks_stable];
         if answered.is_some_and(|at| now.0 < at.0 + self.config.status_interval / SELDOM) {
             return cx.ignore(from, "its last status was answered just now");
         }
-        self.peer_mut(from).answered = Some(now);
+        self.peer_mut(from).answered[lacks_stable] = Some(now);
         rule!("MINBFT-R3");
         let to = To::One(from);
         if status.stable < self.stable.0 {

@@ -1,6 +1,8 @@
 //! I10, liveness: once faults have stopped and a quorum is healed, everything pending and fresh
 //! requests of every client finish within a bound of virtual time.
 
+use troth_types::ReplicaId;
+
 /// What one correct client still waits for after the healing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientState {
@@ -44,9 +46,15 @@ impl Liveness {
         self.asked_at = now;
     }
 
-    /// Judges the present moment.
-    pub fn look(&mut self, now: u64, clients: &[ClientState]) -> Result<bool, String> {
-        match self.pending(clients) {
+    /// Judges the present moment. `away` is a readmitted replica that does not vote yet.
+    pub fn look(
+        &mut self,
+        now: u64,
+        clients: &[ClientState],
+        away: Option<ReplicaId>,
+    ) -> Result<bool, String> {
+        let away = || away.map(|replica| format!("{replica} was readmitted and does not vote"));
+        match self.pending(clients).or_else(away) {
             None => {
                 self.done_at.get_or_insert(now);
                 Ok(true)

@@ -269,17 +269,22 @@ fn trusted_uniqueness_trips_on_overlapping_certificates() {
 fn liveness_trips_after_its_bound_and_names_what_is_missing() {
     let mut liveness = Liveness { healed_at: 1_000, bound: 500, ..Liveness::default() };
     let waiting = [ClientState { client: 3, old: 2, fresh: (0, 10) }];
-    assert_eq!(liveness.look(1_400, &waiting), Ok(false));
-    let found = liveness.look(1_501, &waiting).expect_err("too late");
+    assert_eq!(liveness.look(1_400, &waiting, None), Ok(false));
+    let found = liveness.look(1_501, &waiting, None).expect_err("too late");
     assert!(found.contains("client 3 waits for 2"), "{found}");
     let fresh = [ClientState { client: 3, old: 0, fresh: (4, 10) }];
-    assert!(liveness.look(1_501, &fresh).expect_err("too late").contains("4 of 10"));
-    assert_eq!(liveness.look(1_400, &[ClientState { client: 3, old: 0, fresh: (10, 10) }]), Ok(true));
+    assert!(liveness.look(1_501, &fresh, None).expect_err("too late").contains("4 of 10"));
+    assert_eq!(liveness.look(1_400, &[ClientState { client: 3, old: 0, fresh: (10, 10) }], None), Ok(true));
     // What is asked later has the same time.
     liveness.more(1_400);
     let fresh = [ClientState { client: 3, old: 0, fresh: (10, 20) }];
-    assert_eq!(liveness.look(1_900, &fresh), Ok(false));
-    assert!(liveness.look(1_901, &fresh).is_err());
+    assert_eq!(liveness.look(1_900, &fresh, None), Ok(false));
+    assert!(liveness.look(1_901, &fresh, None).is_err());
+    let none = [ClientState { client: 3, old: 0, fresh: (10, 10) }];
+    assert_eq!(liveness.look(1_900, &none, Some(ReplicaId(2))), Ok(false));
+    assert!(
+        liveness.look(1_901, &none, Some(ReplicaId(2))).expect_err("too late").contains("r2 was readmitted")
+    );
 }
 
 #[test]

@@ -317,7 +317,9 @@ impl<P: Protocol> World<P> {
             return false;
         }
         let states: Vec<ClientState> = self.clients.iter().map(Client::state).collect();
-        match self.checks.liveness.look(now, &states) {
+        let away = self.nodes.iter().find(|node| node.adversary.is_none() && !node.votes);
+        let away = away.filter(|_| P::REPLACES).map(|node| node.replica);
+        match self.checks.liveness.look(now, &states, away) {
             Ok(over) if over && self.wants_more() => {
                 self.more();
                 false

@@ -2,6 +2,7 @@
 
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use super::paper_epochs::{admit, order, proof_with};
+use super::replaced::step;
 use crate::message::{Body, Message, StableProof};
 use crate::place::Place;
 use std::sync::Arc;
@@ -195,4 +196,52 @@ fn a_readmitted_replica_that_missed_its_view_change_begins_in_that_view() {
         assert_eq!(world.minbft(0).view, View(1), "in the view that began for its sake");
         assert!((0..3).all(|replica| world.accused_nobody(replica)));
     }
+}
+
+// MINBFT-E8 "… where it has not begun 64 status rounds later, once more, and then after pauses that double."
+#[test]
+fn who_does_not_begin_has_views_changed_for_its_sake_ever_more_seldom() {
+    covers!("MINBFT-E8");
+    let world = readmitting(u64::MAX);
+    let signed = world.wish(4, 1);
+    let mut minbft = world.minbft(0).clone();
+    let begins = minbft.round;
+    let mut follows = |rounds: u64| {
+        (minbft.round, minbft.wanted_view) = (begins + rounds, View(0));
+        step(&world, &mut minbft, |minbft, cx| minbft.welcome(cx, &signed));
+        minbft.wanted_view == View(1)
+    };
+    let rounds = [0, 1, 63, 64, 65, 64 + 127, 64 + 128, 64 + 129, 192 + 255, 192 + 256];
+    let followed: Vec<u64> = rounds.into_iter().filter(|rounds| follows(*rounds)).collect();
+    assert_eq!(followed, [0, 64, 192, 448]);
+}
+
+// MINBFT-R10 "… nor a machine that was replaced, and goes on with the same keys, keep the one in its place from being answered."
+#[test]
+fn who_lacks_the_stable_checkpoint_is_answered_beside_who_does_not() {
+    covers!("MINBFT-R10");
+    let mut world = readmitting(u64::MAX);
+    world.open();
+    let stable = world.stable(0);
+    let status = |stable: Seq| {
+        Message::Status(crate::message::Status {
+            view: View(0),
+            processed: vec![0; 5],
+            stable,
+            executed: stable,
+            round: 7,
+            wants: None,
+        })
+    };
+    world.links(|flight| if flight.to == r(4) { Fate::Lose } else { Fate::Pass });
+    world.now += SMALL.status_interval;
+    world.inject(4, 0, status(stable));
+    let before = world.sent.len();
+    world.inject(4, 0, status(Seq(0)));
+    let shown =
+        world.sent[before..].iter().filter(|flight| flight.kind() == Kind::Stable && flight.to == r(4));
+    assert_eq!(shown.count(), 1);
+    let before = world.sent.len();
+    world.inject(4, 0, status(Seq(0)));
+    assert_eq!(world.sent.len(), before, "once");
 }

@@ -255,9 +255,9 @@ fn a_configuration_of_before_an_admission_takes_nothing_from_the_new_component()
     let mut minbft = world.minbft(4).clone();
     let (before, after) = ((*world.configuration).clone(), after_admission(&world, 3, 1));
     learns(&world, &mut minbft, after);
-    minbft.peer_mut(r(3)).welcomed = true;
+    minbft.peer_mut(r(3)).welcomes = 1;
     learns(&world, &mut minbft, before);
-    assert!(minbft.peer(r(3)).welcomed, "what is known of it stays");
+    assert_eq!(minbft.peer(r(3)).welcomes, 1, "what is known of it stays");
 }
 
 /// Replica 4 of five, which executed the admission of a component of 3 in batch 1 and knows a stable checkpoint a window
