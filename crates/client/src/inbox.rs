@@ -161,10 +161,13 @@ impl Inbox {
         self.replicas.iter().any(|copies| !copies.by_index.is_empty() || copies.lost_up_to > delivered)
     }
 
-    /// Whether they are of as many replicas as are believed, so that there is more, by the word of a correct one.
+    /// Whether as many replicas as are believed, one of them correct, sent later events than the next one, and not that.
     pub(crate) fn is_behind(&self) -> bool {
         let delivered = self.delivered.unwrap_or(0);
-        let waits = |copies: &&Copies| !copies.by_index.is_empty() || copies.lost_up_to > delivered;
+        let waits = |copies: &&Copies| {
+            let first = copies.by_index.first_key_value();
+            first.is_some_and(|(first, _)| *first > delivered + 1) || copies.lost_up_to > delivered
+        };
         self.replicas.iter().filter(waits).count() >= self.needed
     }
 

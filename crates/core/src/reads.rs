@@ -239,6 +239,9 @@ impl<A: Agreement, X: Execution> Replica<A, X> {
         let reads_first = std::mem::take(&mut self.reads.before_events);
         self.reads.answered = None;
         if reads_first && self.answer_next_read(out) {
+            if self.repeated_events.has_asked() {
+                out.push(Output::SetTimer { timer: ReplicaTimer::Reads, at: env.now });
+            }
             return;
         }
         self.reads.answered = self.repeat_events_asked(env.now, out);

@@ -161,7 +161,12 @@ impl Agreement for MinBft {
                 self.note_repetition(from, &message);
                 self.accept(cx, message);
             }
-            Message::RequestViewChange(request) => self.on_request_view_change(cx, &request),
+            Message::RequestViewChange(request) => {
+                if from == self.me {
+                    self.peer_mut(from).asked = Some(Arc::clone(&request));
+                }
+                self.on_request_view_change(cx, &request);
+            }
             Message::Status(status) => self.on_status(cx, from, &status),
             Message::Stable(proof) => {
                 self.adopt_stable(cx, &proof);

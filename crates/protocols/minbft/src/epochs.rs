@@ -1,7 +1,7 @@
 //! Components that are lost or not trusted any more, and those that take their place: what guide.md
 //! §7.3 asks of a readmission, which the paper leaves out ("the service has to be stopped").
 
-use crate::evidence::{Evidence, note_highest};
+use crate::evidence::Evidence;
 use crate::message::{Body, Certified, Record, RequestViewChange, SignedRequest, StableProof};
 use crate::peer::Peer;
 use crate::state::{MinBft, Phase};
@@ -348,6 +348,15 @@ impl MinBft {
             && self.round >= peer.welcomed_until
     }
 
+    /// Nobody is welcomed for a while who has not begun: a view change, for whosever sake, is one for all of them.
+    pub(crate) fn rest_from_welcomes(&mut self) {
+        let round = self.round;
+        for peer in self.peers.iter_mut().filter(|peer| peer.gate.processed().0 == 0) {
+            let pause = WELCOMES_PAUSE << peer.welcomes.saturating_sub(1).min(40);
+            peer.welcomed_until = peer.welcomed_until.max(round.saturating_add(pause));
+        }
+    }
+
     /// A view change for the sake of a readmitted replica that asks for the next view, and nobody is blamed: once, and where it
     /// missed that, after a pause that doubles, so that one that never begins costs ever less.
     pub(crate) fn welcome(&mut self, cx: &mut Cx<'_, Self>, signed: &SignedRequest) {
@@ -364,10 +373,8 @@ impl MinBft {
             return;
         }
         rule!("MINBFT-E8");
-        let round = self.round;
-        let peer = self.peer_mut(signed.from);
-        peer.welcomed_until = round.saturating_add(WELCOMES_PAUSE.saturating_mul(1 << peer.welcomes.min(40)));
-        peer.welcomes += 1;
+        self.peer_mut(signed.from).welcomes += 1;
+        self.rest_from_welcomes();
         if self.wanted_view < to {
             self.wanted_view = to;
             cx.sign(Body::RequestViewChange(RequestViewChange { to }), To::Others);
@@ -376,23 +383,45 @@ impl MinBft {
 }
 
 impl MinBft {
-    /// What a VIEW-CHANGE shows, with what the start of its sender's highest view shows of epochs: whoever vouched for a
-    /// checkpoint may hide that behind an own one of a later view, but not which start that view had.
-    pub(crate) fn with_its_start(&self, mut shown: Evidence) -> Evidence {
+    /// Whether none of these VIEW-CHANGEs is of a component that was replaced before the checkpoint that a view starts from, as
+    /// that shows: a VIEW-CHANGE may show an older certificate, and a log that begins behind what its sender vouched for. Where
+    /// only later checkpoints are known nothing speaks against them.
+    pub(crate) fn base_allows(&self, base: Seq, changes: &[Arc<Certified>]) -> bool {
+        if self.config.follows(crate::Flaw::CountOldEpoch) {
+            return true;
+        }
         rule!("MINBFT-E4");
-        let start =
-            shown.view.and_then(|view| Some((self.known_views.get(view)?, self.known_views.epochs(view)?)));
-        let Some((message, epochs)) = start else { return shown };
-        // Who has executed what it starts from knows all components that there were by then: others are made up, by f faulty
-        // replicas and a replaced component among the f+1 that vouch for a checkpoint before its replacement.
-        let base = message.new_view().map_or(Seq(0), |start| start.base.0);
-        let is_known = |(replica, epoch): &(&ReplicaId, &u64)| {
-            let member = self.configuration.member(**replica);
-            self.reached.seq < base || member.is_some_and(|member| **epoch <= member.admission().epoch)
+        let named = if self.reached.seq >= base {
+            self.configuration.epochs_at(base)
+        } else if self.stable.0 == base {
+            named_by(&self.stable_proof)
+        } else {
+            let starts = self.known_views.all().filter_map(|start| start.new_view());
+            let mut shown = starts.flat_map(|start| &start.changes).filter_map(|change| change.view_change());
+            let proof = shown.find(|shown| shown.stable.target().0 == base).map(|shown| &shown.stable);
+            proof.map(named_by).unwrap_or_default()
         };
-        let epochs = epochs.iter().filter(is_known).map(|(replica, epoch)| (*replica, *epoch));
-        note_highest(&mut shown.epochs, &epochs.collect());
-        shown
+        let is_replaced = |change: &Arc<Certified>| {
+            named
+                .iter()
+                .any(|(replica, epoch)| *replica == change.from && change.ui.certificate.epoch.0 < *epoch)
+        };
+        !changes.iter().any(is_replaced)
+    }
+
+    /// Says of components whether a checkpoint shows them replaced.
+    pub(crate) fn replaced_by(&self, proof: &StableProof) -> impl Fn(ReplicaId, u64) -> bool + use<> {
+        let counts = !self.config.follows(crate::Flaw::CountOldEpoch);
+        let named = if counts { named_by(proof) } else { Vec::new() };
+        move |from, epoch| named.iter().any(|(replica, now)| *replica == from && epoch < *now)
+    }
+}
+
+/// The epochs that a stable checkpoint names.
+fn named_by(proof: &StableProof) -> Vec<(ReplicaId, u64)> {
+    match proof.votes.first().map(|vote| &vote.body) {
+        Some(Body::Checkpoint(checkpoint)) => checkpoint.epochs.clone(),
+        _ => Vec::new(),
     }
 }
 

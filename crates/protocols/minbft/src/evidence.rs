@@ -29,8 +29,6 @@ pub struct Evidence {
     pub epoch: u64,
     /// The highest epoch of each replica that one of its checkpoints shows.
     pub epochs: BTreeMap<ReplicaId, u64>,
-    /// Of these those in the certificate, which f+1 vouch for.
-    pub certified: BTreeMap<ReplicaId, u64>,
 }
 
 /// Whether a message is of a component that was admitted to the running group.
@@ -217,12 +215,13 @@ pub fn evidence(
     if expected.unwrap_or(CounterValue(0)) != message.ui.predecessor() {
         return Err("a VIEW-CHANGE whose log does not reach up to it");
     }
-    let (mut epochs, mut certified) = (follower.epochs, BTreeMap::new());
-    change.stable.votes.iter().for_each(|vote| note_epochs(&mut certified, vote));
-    note_highest(&mut epochs, &certified);
+    let mut epochs = follower.epochs;
+    for vote in &change.stable.votes {
+        note_epochs(&mut epochs, vote);
+    }
     let epoch = message.ui.certificate.epoch.0;
     let (view, prepares) = (follower.view, follower.prepares);
-    Ok(Evidence { from: message.from, stable, view, prepares, epoch, epochs, certified })
+    Ok(Evidence { from: message.from, stable, view, prepares, epoch, epochs })
 }
 
 /// A readmitted replica stands on a stable checkpoint beyond everything that its earlier component may have
@@ -256,15 +255,10 @@ fn check_epoch(
 
 fn note_epochs(epochs: &mut BTreeMap<ReplicaId, u64>, message: &Certified) {
     if let Body::Checkpoint(checkpoint) = &message.body {
-        note_highest(epochs, &checkpoint.epochs.iter().copied().collect());
-    }
-}
-
-/// Notes of each replica the higher epoch.
-pub(crate) fn note_highest(known: &mut BTreeMap<ReplicaId, u64>, shown: &BTreeMap<ReplicaId, u64>) {
-    for (replica, epoch) in shown {
-        let highest = known.entry(*replica).or_default();
-        *highest = (*highest).max(*epoch);
+        for (replica, epoch) in &checkpoint.epochs {
+            let highest = epochs.entry(*replica).or_default();
+            *highest = (*highest).max(*epoch);
+        }
     }
 }
 

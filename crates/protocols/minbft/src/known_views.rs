@@ -6,7 +6,7 @@
 //! correct and judged it. So what is kept stays bounded by the views that nobody could agree on.
 
 use crate::Config;
-use crate::evidence::{Evidence, evidence, note_highest};
+use crate::evidence::evidence;
 use crate::message::{AcceptNewView, Body, Certified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,33 +19,10 @@ const MOST_WAITING: usize = 32;
 /// The most starts that are asked for. One may rest on a long chain of others, which are judged from the lowest.
 const MOST_ASKED: usize = 1024;
 
-/// What the VIEW-CHANGEs of a NEW-VIEW show beside what it starts with.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Ground {
-    /// The highest earlier view, above 0, in which they show a commitment.
-    pub(crate) rests_on: Option<View>,
-    /// The highest epoch of each replica that their certificates show, each by the word of f+1: what one of them says alone is no
-    /// reason to leave another out of this view and all that rest on it.
-    pub(crate) epochs: BTreeMap<ReplicaId, u64>,
-}
-
-impl Ground {
-    /// What valid VIEW-CHANGEs show.
-    pub(crate) fn of<'a>(shown: impl Iterator<Item = &'a Evidence>) -> Self {
-        let mut ground = Self::default();
-        for evidence in shown {
-            ground.rests_on = ground.rests_on.max(evidence.view.filter(|view| *view > View(0)));
-            note_highest(&mut ground.epochs, &evidence.certified);
-        }
-        ground
-    }
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     message: Arc<Certified>,
-    /// What it shows, and what the starts show that it rests on, as far as they were known.
-    ground: Ground,
+    rests_on: Option<View>,
     accepts: BTreeMap<ReplicaId, Arc<Certified>>,
 }
 
@@ -65,16 +42,16 @@ pub(crate) struct KnownViews {
     asked: BTreeMap<View, Asked>,
 }
 
-/// What the VIEW-CHANGEs of a NEW-VIEW show, as far as they are valid.
-pub(crate) fn ground_of(
+/// The highest earlier view, above 0, in which the VIEW-CHANGEs of a NEW-VIEW show a commitment.
+pub(crate) fn rests_on(
     group: &Group,
     configuration: &Configuration,
     config: &Config,
     message: &Certified,
-) -> Ground {
-    let changes = message.new_view().map_or(&[][..], |new_view| &new_view.changes);
-    let shown = changes.iter().filter_map(|change| evidence(group, configuration, config, change).ok());
-    Ground::of(shown.collect::<Vec<_>>().iter())
+) -> Option<View> {
+    let changes = &message.new_view()?.changes;
+    let views = changes.iter().filter_map(|change| evidence(group, configuration, config, change).ok()?.view);
+    views.max().filter(|view| *view > View(0))
 }
 
 impl KnownViews {
@@ -88,22 +65,14 @@ impl KnownViews {
         self.held.values().map(|held| &held.message)
     }
 
-    /// The highest epoch of each replica that the start of a view shows, or one that it rests on.
-    pub(crate) fn epochs(&self, view: View) -> Option<&BTreeMap<ReplicaId, u64>> {
-        self.held.get(&view).map(|held| &held.ground.epochs)
-    }
-
     /// Keeps a valid NEW-VIEW.
-    pub(crate) fn hold(&mut self, view: View, message: Arc<Certified>, mut ground: Ground) {
-        if let Some(earlier) = ground.rests_on.and_then(|earlier| self.epochs(earlier)) {
-            note_highest(&mut ground.epochs, earlier);
-        }
+    pub(crate) fn hold(&mut self, view: View, message: Arc<Certified>, rests_on: Option<View>) {
         let mut accepts = self.asked.remove(&view).map(|asked| asked.accepts).unwrap_or_default();
         // One that accepted another NEW-VIEW says nothing of this one (V16).
         accepts.retain(|_, accept| {
             matches!(&accept.body, Body::AcceptNewView(accept) if accept.new_view == message.digest)
         });
-        self.held.entry(view).or_insert(Held { message, ground, accepts });
+        self.held.entry(view).or_insert(Held { message, rests_on, accepts });
     }
 
     /// Keeps a replica's commitment to a NEW-VIEW that is held; says whether it is news.
@@ -136,7 +105,7 @@ impl KnownViews {
             }
             needed.push(view);
             if !accepted(group, &held.message, &held.accepts) {
-                frontier.extend(held.ground.rests_on);
+                frontier.extend(held.rests_on);
             }
         }
         self.held.retain(|view, _| needed.contains(view));
@@ -259,8 +228,8 @@ impl KnownViews {
             let message = asked.message.as_ref()?;
             accepted(group, message, &asked.accepts).then(|| (*view, message.clone()))
         })?;
-        let ground = ground_of(group, configuration, config, &message);
-        self.hold(view, message, ground);
+        let rests_on = rests_on(group, configuration, config, &message);
+        self.hold(view, message, rests_on);
         Some(view)
     }
 

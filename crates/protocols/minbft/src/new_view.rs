@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use troth_blocks::Voters;
 use troth_core::{Cx, Note, rule};
-use troth_types::Digest;
+use troth_types::{Digest, Seq};
 
 impl MinBft {
     /// NEW-VIEW ⟨v', V, S⟩_UI(p').
@@ -24,8 +24,8 @@ impl MinBft {
             // Its sender's log refers to it from now on, and this replica's own VIEW-CHANGEs, too, if it is
             // its own.
             return match self.judge_new_view(message, new_view) {
-                Judgement::Valid(ground) => {
-                    self.known_views.hold(new_view.view, message.clone(), ground);
+                Judgement::Valid { rests_on } => {
+                    self.known_views.hold(new_view.view, message.clone(), rests_on);
                     self.candidates.reconsider = true;
                     self.remember_view(cx, new_view.view);
                     Verdict::Done
@@ -43,8 +43,8 @@ impl MinBft {
         }
         if self.known_views.get(new_view.view).is_none_or(|known| known.digest != message.digest) {
             match self.judge_new_view(message, new_view) {
-                Judgement::Valid(ground) => {
-                    self.known_views.hold(new_view.view, message.clone(), ground);
+                Judgement::Valid { rests_on } => {
+                    self.known_views.hold(new_view.view, message.clone(), rests_on);
                     self.candidates.reconsider = true;
                     self.remember_view(cx, new_view.view);
                 }
@@ -80,7 +80,7 @@ impl MinBft {
         if !self.can_stand_for(cx, new_view) {
             return Verdict::Wait;
         }
-        if !self.adopt_base(cx, new_view) {
+        if !self.adopt_base(cx, new_view.base.0) || !self.base_allows(new_view.base.0, &new_view.changes) {
             return Verdict::Wait;
         }
         self.enter_view(cx, message, new_view);
@@ -124,7 +124,7 @@ impl MinBft {
         if new_view.view < self.view {
             return;
         }
-        if !self.adopt_base(cx, new_view) {
+        if !self.adopt_base(cx, new_view.base.0) || !self.base_allows(new_view.base.0, &new_view.changes) {
             return;
         }
         self.enter_view(cx, &message, new_view);
@@ -158,8 +158,7 @@ impl MinBft {
     /// The base is stable: its proof stands in one of the VIEW-CHANGEs, or in one of those that the
     /// highest earlier view rests on. Says whether it is known to be: where a view is known by the commitments to it
     /// alone, what it rests on may not be here, and comes with the next STATUS.
-    fn adopt_base(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) -> bool {
-        let base = new_view.base.0;
+    pub(crate) fn adopt_base(&mut self, cx: &mut Cx<'_, Self>, base: Seq) -> bool {
         if self.stable.0 >= base {
             return true;
         }

@@ -1,7 +1,7 @@
 //! What a replica knows of each replica, itself included.
 
 use crate::evidence::Walk;
-use crate::message::Certified;
+use crate::message::{Certified, SignedRequest};
 use crate::shown_again::ShownAgain;
 use crate::{Config, evidence};
 use std::collections::VecDeque;
@@ -36,6 +36,8 @@ pub(crate) struct Peer {
     pub(crate) said_view: View,
     /// The highest value of its own messages that came from itself after they had been processed.
     pub(crate) repeated: CounterValue,
+    /// Of this replica itself: its last REQ-VIEW-CHANGE. Others may show one in its name that it has not made.
+    pub(crate) asked: Option<Arc<SignedRequest>>,
     /// When a status of it was answered last, and one that lacked the stable checkpoint.
     pub(crate) answered: [Option<Time>; 2],
     /// The large messages that it was sent in answer.
@@ -61,6 +63,7 @@ impl Peer {
             view: View(0),
             said_view: View(0),
             repeated: CounterValue(0),
+            asked: None,
             answered: [None; 2],
             shown_again: ShownAgain::default(),
             welcomes: 0,

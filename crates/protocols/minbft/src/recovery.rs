@@ -1,7 +1,7 @@
 //! A start from the log: the replica goes on from its own certified messages, which bind it.
 
 use crate::evidence::Walk;
-use crate::known_views::ground_of;
+use crate::known_views::rests_on;
 use crate::message::{Body, Certified, Message, Record};
 use crate::state::{MinBft, Phase};
 use std::sync::Arc;
@@ -39,8 +39,8 @@ impl MinBft {
                 }
                 Record::NewView(message) => {
                     if let Some(new_view) = message.new_view() {
-                        let ground = ground_of(&self.group, &self.configuration, &self.config, &message);
-                        self.known_views.hold(new_view.view, message.clone(), ground);
+                        let rests_on = rests_on(&self.group, &self.configuration, &self.config, &message);
+                        self.known_views.hold(new_view.view, message.clone(), rests_on);
                     }
                 }
                 Record::Accepted(message) => {
@@ -184,13 +184,14 @@ impl MinBft {
                     self.note_first(message);
                 }
                 self.changes.insert(me, message.clone());
+                self.wanted_view = self.wanted_view.max(change.to);
                 for request in &change.requests {
                     self.note_shown_request(request);
                 }
             }
             Body::NewView(new_view) => {
-                let ground = ground_of(&self.group, &self.configuration, &self.config, message);
-                self.known_views.hold(new_view.view, message.clone(), ground);
+                let rests_on = rests_on(&self.group, &self.configuration, &self.config, message);
+                self.known_views.hold(new_view.view, message.clone(), rests_on);
                 self.back_in_view(walk, new_view.view, me);
             }
             Body::AcceptNewView(accept) => self.back_in_view(walk, accept.view, me),

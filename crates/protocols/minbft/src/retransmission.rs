@@ -88,9 +88,17 @@ impl MinBft {
             cx.send(to, Message::Stable(self.stable_proof.clone()));
         }
         if status.view < self.wanted_view
-            && let Some(request) = self.requests.get(&self.me)
+            && let Some(request) = &self.peer(self.me).asked
         {
             cx.send(to, Message::RequestViewChange(request.clone()));
+        }
+        // Those that this replica left its view for: it need not have asked for that itself.
+        if status.view < self.view
+            && let Some(own) = self.changes.get(&self.me).and_then(|own| own.view_change())
+        {
+            for request in own.requests.iter().filter(|request| request.from != from) {
+                cx.send(to, Message::RequestViewChange(request.clone()));
+            }
         }
         let evidence = status.wants.map(|view| self.known_views.shown(view)).unwrap_or_default();
         let mut messages: Vec<Message> = evidence.into_iter().map(Message::Evidence).collect();

@@ -142,6 +142,7 @@ impl MinBft {
     }
 
     fn leave_view(&mut self, cx: &mut Cx<'_, Self>, to: View, grounds: Vec<Arc<SignedRequest>>) {
+        self.rest_from_welcomes();
         self.view = to;
         self.phase = Phase::Changing;
         self.wanted_view = self.wanted_view.max(to);

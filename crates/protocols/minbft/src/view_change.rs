@@ -4,7 +4,6 @@ use crate::candidates::Lacking;
 use crate::choose::{Choice, choose, start_of, without_hole};
 use crate::epochs::{agreeing, consistent};
 use crate::evidence::{Evidence, evidence};
-use crate::known_views::Ground;
 use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
 use crate::place::Place;
 use crate::state::{COUNTER, MinBft, Verdict};
@@ -154,15 +153,24 @@ impl MinBft {
         let own_first = candidates.iter().filter(|message| message.from == me);
         let others = candidates.iter().filter(|message| message.from != me);
         for message in own_first.chain(others) {
-            let shown = self.admissible(cx, message);
-            evidence.extend(shown.map(|shown| self.with_its_start(shown)));
+            evidence.extend(self.admissible(cx, message));
         }
+        // Whoever the stable checkpoint shows as replaced is left out: the base is that one or rests below it.
+        let replaced = self.replaced_by(&self.stable_proof);
+        evidence.retain(|shown| !replaced(shown.from, shown.epoch));
         if evidence.first().is_none_or(|shown| shown.from != me) {
             return;
         }
         let Some(evidence) = agreeing(&self.config, evidence, self.group.quorum()) else { return };
-        let changes = evidence.iter().map(|shown| self.changes[&shown.from].clone()).collect();
+        let changes: Vec<_> = evidence.iter().map(|shown| self.changes[&shown.from].clone()).collect();
         let Some(choice) = self.choice(&evidence) else { return };
+        if !self.adopt_base(cx, choice.base.0) {
+            return;
+        }
+        if !self.base_allows(choice.base.0, &changes) {
+            // The base has become known just now, and shows one of them replaced.
+            return self.recheck = true;
+        }
         self.proposed_view = true;
         let Choice { base, chosen } = choice;
         for batch in &chosen {
@@ -206,9 +214,9 @@ impl MinBft {
             for message in self.known_views.to_judge() {
                 let Some(new_view) = message.new_view() else { continue };
                 match self.judge_new_view(&message, new_view) {
-                    Judgement::Valid(ground) => {
+                    Judgement::Valid { rests_on } => {
                         let view = new_view.view;
-                        self.known_views.hold(view, message, ground);
+                        self.known_views.hold(view, message, rests_on);
                         self.remember_view(cx, view);
                         news = true;
                     }
@@ -284,15 +292,9 @@ impl MinBft {
         if let Some(view) = highest.filter(|view| *view > View(0) && self.known_views.get(*view).is_none()) {
             return Judgement::Needs(view);
         }
-        // That is known from elsewhere and need not be known to its sender.
-        let with_starts: Vec<Evidence> =
-            shown.iter().cloned().map(|shown| self.with_its_start(shown)).collect();
-        if !consistent(&self.config, &with_starts) {
-            return Judgement::Open;
-        }
         match self.choice(&shown) {
             Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => {
-                Judgement::Valid(Ground::of(shown.iter()))
+                Judgement::Valid { rests_on: highest.filter(|view| *view > View(0)) }
             }
             _ => Judgement::Invalid("a NEW-VIEW that does not follow from its VIEW-CHANGEs"),
         }
@@ -302,11 +304,13 @@ impl MinBft {
 /// What a replica thinks of a NEW-VIEW.
 pub(crate) enum Judgement {
     /// It follows from what it shows.
-    Valid(Ground),
+    Valid {
+        /// The earlier view, above 0, whose start it rests on.
+        rests_on: Option<View>,
+    },
     /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
     Needs(View),
-    /// It rests on a component that was admitted and whose first message has not come yet, or on one that was replaced, as an
-    /// earlier start shows.
+    /// It rests on a component that was admitted and whose first message has not come yet.
     Open,
     /// It proves that its sender broke a rule.
     Invalid(&'static str),

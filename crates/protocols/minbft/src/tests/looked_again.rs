@@ -102,7 +102,7 @@ fn evidence_that_rests_on_another_is_judged_when_that_is_known_and_not_before() 
     let wanted: Vec<_> = (0..4).filter_map(|round| known.wanted(round)).collect();
     assert_eq!(wanted, [1, 1, 1, 3].map(View), "what can be judged when it comes, and each in its turn");
     assert!(!known.offer(&second), "nothing new");
-    known.hold(View(1), first.clone(), crate::known_views::Ground::default());
+    known.hold(View(1), first.clone(), None);
     assert_eq!(known.to_judge(), [second]);
 }
 

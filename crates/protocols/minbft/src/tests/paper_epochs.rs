@@ -207,7 +207,7 @@ fn a_view_change_does_not_stand_beside_one_that_shows_its_component_replaced() {
         let new_view = message.new_view().expect("a NEW-VIEW").clone();
         world.minbft(4).judge_new_view(&message, &new_view)
     };
-    assert!(matches!(judge(&mut world, &[1, 2, 3]), Judgement::Valid(_)));
+    assert!(matches!(judge(&mut world, &[1, 2, 3]), Judgement::Valid { .. }));
     world.new_component(1, 1);
     // The same values again: what is tested is the content.
     world.certify_at(1, CounterValue::new(1, 0), Body::RequestViewChange(world.wish(1, 1).request.clone()));

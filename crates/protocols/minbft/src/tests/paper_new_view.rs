@@ -409,7 +409,7 @@ fn invalid(change: impl Fn(&mut World, &mut NewView)) -> bool {
 #[test]
 fn a_new_view_must_follow_from_what_it_shows() {
     covers!("MINBFT-V13");
-    assert!(matches!(judged(|_, _| ()), Judgement::Valid(_)));
+    assert!(matches!(judged(|_, _| ()), Judgement::Valid { .. }));
     assert!(invalid(|_, body| drop(body.changes.pop())), "f VIEW-CHANGEs");
     assert!(invalid(|_, body| body.changes[2] = body.changes[1].clone()), "one replica twice");
     let padded = |_: &mut World, body: &mut NewView| body.changes.push(body.changes[1].clone());
@@ -417,7 +417,7 @@ fn a_new_view_must_follow_from_what_it_shows() {
     let without_own = |world: &mut World, body: &mut NewView| body.changes[0] = world.view_change(3, 1);
     assert!(invalid(without_own));
     let four = |world: &mut World, body: &mut NewView| body.changes.push(world.view_change(3, 1));
-    assert!(matches!(judged(four), Judgement::Valid(_)), "more than f+1 do no harm");
+    assert!(matches!(judged(four), Judgement::Valid { .. }), "more than f+1 do no harm");
     let other_view = |world: &mut World, body: &mut NewView| body.changes[2] = world.view_change(3, 2);
     assert!(invalid(other_view));
     let invalid_inside = |world: &mut World, body: &mut NewView| {

@@ -245,3 +245,55 @@ fn who_lacks_the_stable_checkpoint_is_answered_beside_who_does_not() {
     world.inject(4, 0, status(Seq(0)));
     assert_eq!(world.sent.len(), before, "once");
 }
+
+// MINBFT-V21 "Nor does a replica count one in its own name that it has not made."
+#[test]
+fn what_a_replaced_machine_asks_for_is_not_what_the_one_in_its_place_does() {
+    covers!("MINBFT-V21");
+    let mut world = World::with(3, SMALL, &[2]);
+    let frame = world.frame(1, 1, "op");
+    world.request(&[2], &frame);
+    world.pass(4 * SMALL.request_timeout);
+    assert_eq!(world.wanted(2), 1, "nobody orders it");
+    world.inject(1, 2, Message::RequestViewChange(world.wish(2, 900)));
+    let status = crate::message::Status {
+        view: View(0),
+        processed: vec![0; 3],
+        stable: Seq(0),
+        executed: Seq(0),
+        round: 7,
+        wants: None,
+    };
+    let before = world.sent.len();
+    world.inject(1, 2, Message::Status(status));
+    let shown = world.sent[before..].iter().filter_map(|flight| match &flight.message {
+        troth_core::PeerMessage::Protocol(Message::RequestViewChange(request)) if flight.to == r(1) => {
+            Some((request.from, request.request.to))
+        }
+        _ => None,
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), [(r(2), View(1))], "what it has asked for itself");
+}
+
+// MINBFT-R3: who left its view because others asked, and did not ask itself, says why.
+#[test]
+fn who_is_in_a_later_view_shows_what_it_left_the_earlier_one_for() {
+    covers!("MINBFT-R3");
+    let mut world = World::with(3, SMALL, &[0]);
+    world.wishes(&[1, 2], 0, 1);
+    assert_eq!(world.minbft(0).view, View(1));
+    world.now += SMALL.status_interval;
+    let before = world.sent.len();
+    let status = crate::message::Status {
+        view: View(0),
+        processed: vec![0; 3],
+        stable: Seq(0),
+        executed: Seq(0),
+        round: 7,
+        wants: None,
+    };
+    world.inject(2, 0, Message::Status(status));
+    let shown =
+        world.sent[before..].iter().filter(|flight| flight.kind() == Kind::Request && flight.to == r(2));
+    assert_eq!(shown.count(), 1, "that of 1");
+}

@@ -307,7 +307,6 @@ fn shows(world: &mut World, from: u16, stable: u64, prepares: &[(u64, u64, &str)
         prepares: list,
         epoch: 1,
         epochs: BTreeMap::new(),
-        certified: BTreeMap::new(),
     }
 }
 

@@ -4,7 +4,6 @@
 use super::harness::{Kind, SMALL, World, covers, r};
 use super::paper_epochs::{admit, after_admission, order, proof_with, with_a_readmitted_replica};
 use crate::MinBft;
-use crate::known_views::Ground;
 use crate::message::{AcceptNewView, Body, Certified, Message, Record};
 use crate::place::Place;
 use crate::state::Phase;
@@ -87,7 +86,7 @@ fn a_new_view_by_another_component_than_its_primarys_view_change_is_invalid() {
     world.new_component(1, 2);
     let other = world.certify_at(1, start, Body::NewView(body.clone()));
     let judge = |message: &Certified| world.minbft(4).judge_new_view(message, &body);
-    assert!(matches!(judge(&same), Judgement::Valid(_)));
+    assert!(matches!(judge(&same), Judgement::Valid { .. }));
     assert!(matches!(
         judge(&other),
         Judgement::Invalid("a NEW-VIEW by another component than its primary's VIEW-CHANGE")
@@ -101,7 +100,7 @@ fn before_a_known_start(world: &mut World) -> MinBft {
     let mut minbft = world.minbft(4).clone();
     minbft.view = View(1);
     minbft.phase = Phase::Changing;
-    minbft.known_views.hold(View(1), new_view.clone(), Ground::default());
+    minbft.known_views.hold(View(1), new_view.clone(), None);
     for by in [2, 3] {
         assert!(minbft.known_views.accept(&world.accept(by, &new_view)));
     }
@@ -337,7 +336,7 @@ fn a_new_view_on_a_component_whose_beginning_is_not_known_waits_for_it() {
     step(&world, &mut minbft, |minbft, cx| admitted = minbft.admissible(cx, &later));
     assert!(admitted.is_none(), "nor would it base one on that");
     world.say(4, &first);
-    assert!(matches!(judge(&mut world, &[&changes[0], &changes[1], &later]), Judgement::Valid(_)));
+    assert!(matches!(judge(&mut world, &[&changes[0], &changes[1], &later]), Judgement::Valid { .. }));
 }
 
 // MINBFT-E10: everybody keeps it and shows it, and knows it again from the log.

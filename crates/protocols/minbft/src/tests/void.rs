@@ -4,7 +4,6 @@
 use super::harness::{SMALL, World, covers, r};
 use super::paper_epochs::proof_with;
 use super::replaced::{learns, settled_admission, step};
-use crate::known_views::Ground;
 use crate::message::{Body, Message, StableProof};
 use crate::place::Place;
 use crate::state::Phase;
@@ -61,7 +60,7 @@ fn a_view_is_not_entered_before_its_base_is_known_to_be_stable() {
         let start = world.new_view(1, &[&changes[0], &changes[1], &lie], &[]);
         let mut minbft = world.minbft(4).clone();
         (minbft.view, minbft.phase) = (View(1), Phase::Changing);
-        minbft.known_views.hold(View(1), start.clone(), Ground::default());
+        minbft.known_views.hold(View(1), start.clone(), None);
         if as_evidence {
             minbft.peer_mut(r(1)).gate.start_at(Place::of_start(View(1)));
         }
