@@ -384,8 +384,8 @@ impl MinBft {
 
 impl MinBft {
     /// Whether none of these VIEW-CHANGEs is of a component that was replaced before the checkpoint that a view starts from, as
-    /// that shows: a VIEW-CHANGE may show an older certificate, and a log that begins behind what its sender vouched for. Where
-    /// only later checkpoints are known nothing speaks against them.
+    /// that shows: a VIEW-CHANGE may show an older certificate, and a log that begins behind what its sender vouched for. Not
+    /// before that is known.
     pub(crate) fn base_allows(&self, base: Seq, changes: &[Arc<Certified>]) -> bool {
         if self.config.follows(crate::Flaw::CountOldEpoch) {
             return true;
@@ -393,13 +393,16 @@ impl MinBft {
         rule!("MINBFT-E4");
         let named = if self.reached.seq >= base {
             self.configuration.epochs_at(base)
-        } else if self.stable.0 == base {
+        } else if self.stable.0 >= base {
+            // A later checkpoint names what was replaced since, too: where that is in doubt the base is executed first.
             named_by(&self.stable_proof)
         } else {
             let starts = self.known_views.all().filter_map(|start| start.new_view());
-            let mut shown = starts.flat_map(|start| &start.changes).filter_map(|change| change.view_change());
-            let proof = shown.find(|shown| shown.stable.target().0 == base).map(|shown| &shown.stable);
-            proof.map(named_by).unwrap_or_default()
+            let shown = starts.flat_map(|start| &start.changes).chain(changes);
+            let mut proofs = shown.filter_map(|change| change.view_change()).map(|change| &change.stable);
+            let proof = proofs.find(|proof| proof.target().0 == base && self.is_vouched_for(proof));
+            let Some(proof) = proof else { return false };
+            named_by(proof)
         };
         let is_replaced = |change: &Arc<Certified>| {
             named

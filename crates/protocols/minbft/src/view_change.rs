@@ -164,12 +164,14 @@ impl MinBft {
         let Some(evidence) = agreeing(&self.config, evidence, self.group.quorum()) else { return };
         let changes: Vec<_> = evidence.iter().map(|shown| self.changes[&shown.from].clone()).collect();
         let Some(choice) = self.choice(&evidence) else { return };
+        let before = self.stable.0;
         if !self.adopt_base(cx, choice.base.0) {
             return;
         }
         if !self.base_allows(choice.base.0, &changes) {
-            // The base has become known just now, and shows one of them replaced.
-            return self.recheck = true;
+            // The base may have become known just now, and shows one of them replaced.
+            self.recheck |= self.stable.0 > before;
+            return;
         }
         self.proposed_view = true;
         let Choice { base, chosen } = choice;
@@ -294,6 +296,10 @@ impl MinBft {
         }
         match self.choice(&shown) {
             Some(choice) if choice.base == new_view.base && choice.chosen == new_view.chosen => {
+                // Its sender need not know; but a start that counts rules the next one, whoever entered it.
+                if !self.base_allows(choice.base.0, &new_view.changes) {
+                    return Judgement::Open;
+                }
                 Judgement::Valid { rests_on: highest.filter(|view| *view > View(0)) }
             }
             _ => Judgement::Invalid("a NEW-VIEW that does not follow from its VIEW-CHANGEs"),
@@ -310,7 +316,8 @@ pub(crate) enum Judgement {
     },
     /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
     Needs(View),
-    /// It rests on a component that was admitted and whose first message has not come yet.
+    /// It rests on a component that was admitted and whose first message has not come yet, or on one that its base shows as
+    /// replaced, or its base is not known yet.
     Open,
     /// It proves that its sender broke a rule.
     Invalid(&'static str),
