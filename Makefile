@@ -7,7 +7,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Three replicas as processes: one is killed, lies and is replaced, and every answer is checked. This build, and no
 # other, has replicas that lie; it has its own directory so that it is never taken for a real one.
 demo: toolchain
-	@echo "Building (the first time takes a few minutes) ..."
+	@echo "Building (the first time takes some five to ten minutes on two cores) ..."
 	@cargo build --locked --profile demo --package troth --features demo-adversary
 	@$(TARGET)/demo/troth demo
 

@@ -1,5 +1,6 @@
 //! MinBFT §4, view change: NEW-VIEW, and the commitment to it that the paper's text leaves out (F-M1).
 
+use crate::known_views::rests_on;
 use crate::message::{AcceptNewView, Body, Certified, NewView, Record};
 use crate::state::{MinBft, Phase, Started, Timer, Verdict};
 use crate::view_change::Judgement;
@@ -23,7 +24,7 @@ impl MinBft {
         if new_view.view < self.view {
             // Its sender's log refers to it from now on, and this replica's own VIEW-CHANGEs, too, if it is
             // its own.
-            return match self.judge_new_view(message, new_view) {
+            return match self.judge_start(message, new_view) {
                 Judgement::Valid { rests_on } => {
                     self.known_views.hold(new_view.view, message.clone(), rests_on);
                     self.candidates.reconsider = true;
@@ -42,7 +43,7 @@ impl MinBft {
             return Verdict::Done;
         }
         if self.known_views.get(new_view.view).is_none_or(|known| known.digest != message.digest) {
-            match self.judge_new_view(message, new_view) {
+            match self.judge_start(message, new_view) {
                 Judgement::Valid { rests_on } => {
                     self.known_views.hold(new_view.view, message.clone(), rests_on);
                     self.candidates.reconsider = true;
@@ -86,6 +87,17 @@ impl MinBft {
         self.enter_view(cx, message, new_view);
         self.follow_start(message.from);
         Verdict::Done
+    }
+
+    /// Judges a NEW-VIEW, but not the one that this replica's own component certified: it followed when it was proposed, and its
+    /// log refers to it from then on, whatever became known meanwhile.
+    fn judge_start(&self, message: &Certified, new_view: &NewView) -> Judgement {
+        rule!("MINBFT-V13");
+        if message.from == self.me && self.is_present(message) {
+            let rests_on = rests_on(&self.group, &self.configuration, &self.config, message);
+            return Judgement::Valid { rests_on };
+        }
+        self.judge_new_view(message, new_view)
     }
 
     /// Begins the view that this replica moved to, where everything for it is here.

@@ -152,3 +152,22 @@ fn a_liar_in_a_start_keeps_nobody_out_of_the_next() {
         begun.new_view().expect("NEW-VIEW").changes.iter().map(|change| change.from).collect();
     assert_eq!((senders, next.len()), (vec![r(2), r(1), r(3)], 2));
 }
+
+// MINBFT-V13: what a primary has certified its own log refers to, whatever it learns before that comes back.
+#[test]
+fn a_primary_holds_the_start_that_it_has_certified() {
+    covers!("MINBFT-V13");
+    for of_its_own in [true, false] {
+        let mut it = hidden(if of_its_own { 2 } else { 4 }, &[(r(3), 2)]);
+        let own = it.world.view_change(2, 2);
+        let body = it.world.new_view_body(2, &[&own, &it.old, &it.hiding], &[&it.start]);
+        let message = it.world.certify(2, Body::NewView(body.clone()));
+        let mut minbft = it.world.minbft(if of_its_own { 2 } else { 4 }).clone();
+        minbft.known_views.hold(View(1), it.start.clone(), None);
+        minbft.view = View(3);
+        step(&it.world, &mut minbft, |minbft, cx| {
+            minbft.on_new_view(cx, &message, &body);
+        });
+        assert_eq!(minbft.known_views.get(View(2)).is_some(), of_its_own);
+    }
+}
