@@ -210,16 +210,18 @@ fn events_that_nobody_else_has_are_asked_for_ever_more_seldom() {
     scene.say(0, full(1, &["A"]));
     scene.say(1, full(1, &["A"]));
     scene.say(2, event(90, "made up"));
+    scene.wait(crate::Timing::DEFAULT.resend_first);
+    assert_eq!(scene.drain().numbers(), [1], "that is not known yet");
     let mut asked = 0;
     for index in 1..=100 {
         // Events go on to come meanwhile, and are repeated.
         for (replica, index) in [(0, index), (1, index), (0, index), (1, index)] {
             scene.say(replica, event(index, "told"));
         }
-        scene.wait(10_000);
+        scene.wait(50_000);
         asked += scene.drain().numbers().len();
     }
-    assert!(asked <= 5, "{asked} times in a second");
+    assert!(asked <= 25, "{asked} times in five seconds");
 }
 
 #[test]
