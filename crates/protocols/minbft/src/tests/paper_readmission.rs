@@ -3,11 +3,17 @@
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use super::paper_epochs::{admit, order, proof_with};
 use super::replaced::step;
-use crate::message::{Body, Message, StableProof};
+use crate::message::{Body, Message, StableProof, Status};
 use crate::place::Place;
 use std::sync::Arc;
 use troth_core::Agreement as _;
 use troth_types::{Digest, Seq, View};
+
+/// A STATUS of a group of so many, of one that has executed what is stable and processed nothing.
+fn status_of(n: usize, stable: Seq) -> Message {
+    let processed = vec![0; n];
+    Message::Status(Status { view: View(0), processed, stable, executed: stable, round: 7, wants: None })
+}
 
 /// A proof with one of its votes in the place of the liar's, which is of view 100.
 fn with_a_far_vote(world: &mut World, liar: u16, good: &StableProof) -> Arc<StableProof> {
@@ -223,16 +229,7 @@ fn who_lacks_the_stable_checkpoint_is_answered_beside_who_does_not() {
     let mut world = readmitting(u64::MAX);
     world.open();
     let stable = world.stable(0);
-    let status = |stable: Seq| {
-        Message::Status(crate::message::Status {
-            view: View(0),
-            processed: vec![0; 5],
-            stable,
-            executed: stable,
-            round: 7,
-            wants: None,
-        })
-    };
+    let status = |stable: Seq| status_of(5, stable);
     world.links(|flight| if flight.to == r(4) { Fate::Lose } else { Fate::Pass });
     world.now += SMALL.status_interval;
     world.inject(4, 0, status(stable));
@@ -256,16 +253,9 @@ fn what_a_replaced_machine_asks_for_is_not_what_the_one_in_its_place_does() {
     world.pass(4 * SMALL.request_timeout);
     assert_eq!(world.wanted(2), 1, "nobody orders it");
     world.inject(1, 2, Message::RequestViewChange(world.wish(2, 900)));
-    let status = crate::message::Status {
-        view: View(0),
-        processed: vec![0; 3],
-        stable: Seq(0),
-        executed: Seq(0),
-        round: 7,
-        wants: None,
-    };
+    let status = status_of(3, Seq(0));
     let before = world.sent.len();
-    world.inject(1, 2, Message::Status(status));
+    world.inject(1, 2, status);
     let shown = world.sent[before..].iter().filter_map(|flight| match &flight.message {
         troth_core::PeerMessage::Protocol(Message::RequestViewChange(request)) if flight.to == r(1) => {
             Some((request.from, request.request.to))
@@ -284,15 +274,8 @@ fn who_is_in_a_later_view_shows_what_it_left_the_earlier_one_for() {
     assert_eq!(world.minbft(0).view, View(1));
     world.now += SMALL.status_interval;
     let before = world.sent.len();
-    let status = crate::message::Status {
-        view: View(0),
-        processed: vec![0; 3],
-        stable: Seq(0),
-        executed: Seq(0),
-        round: 7,
-        wants: None,
-    };
-    world.inject(2, 0, Message::Status(status));
+    let status = status_of(3, Seq(0));
+    world.inject(2, 0, status);
     let shown =
         world.sent[before..].iter().filter(|flight| flight.kind() == Kind::Request && flight.to == r(2));
     assert_eq!(shown.count(), 1, "that of 1");
