@@ -13,8 +13,8 @@ pub enum MarkerError {
     /// It ran before.
     #[error(
         "this replica ran before ({0} exists) and its trusted component was lost with its process: if it came \
-         back it could tell a second story under numbers that it has used\n  mend: leave it stopped as it is. If more than \
-         f are gone, the group is over: docs/operating/refuses-to-start.md"
+         back it could tell a second story under numbers that it has used\n  mend: as it is it stays stopped; \
+         docs/operating/refuses-to-start.md says what brings it back, and that the group is over where more than f are gone"
     )]
     RanBefore(PathBuf),
     /// The mark could not be written.

@@ -128,10 +128,17 @@ async fn watch(
     };
     // Whoever wants to leave, or has seen the group fail, does not wait for it as long as for an answer.
     let patience = if matches!(told, Ok(true)) { Duration::MAX } else { FAREWELL };
-    let stays = || Failure::new(UNKNOWN, "the group has not confirmed that the watch has ended");
+    let stays = || {
+        Failure::new(
+            UNKNOWN,
+            "the group has not confirmed that the watch has ended: whoever uses this client next may be told of its changes, too",
+        )
+    };
     let unwatch = Operation::Unwatch(watch);
+    let leaves = matches!(told, Ok(false));
     let ended = tokio::select! {
-        ended = execute(client, &unwatch) => ended.map(drop),
+        // What keeps somebody who leaves anyway from being heard is not theirs to mend.
+        ended = execute(client, &unwatch) => ended.map(drop).map_err(|why| if leaves { stays() } else { why }),
         () = tokio::time::sleep(patience) => Err(stays()),
         _ = interrupt.recv() => Err(stays()),
     };

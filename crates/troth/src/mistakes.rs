@@ -39,9 +39,30 @@ pub(crate) fn explain(mut error: clap::Error, words: &[String]) -> clap::Error {
                 argument(&mut error, words, &word);
             }
         }
+        ErrorKind::ValueValidation => {
+            if let Some(said) = no_number(&error) {
+                return said;
+            }
+        }
         _ => {}
     }
     error
+}
+
+/// The error where what should be a number is none, in words of the command line instead of the parser's.
+fn no_number(error: &clap::Error) -> Option<clap::Error> {
+    let why = std::error::Error::source(error)?.to_string();
+    let (option, value) = match (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue)) {
+        (Some(ContextValue::String(option)), Some(ContextValue::String(value))) => (option, value),
+        _ => return None,
+    };
+    let meant = ["invalid digit found in string", "cannot parse integer from empty string"];
+    meant.contains(&why.as_str()).then(|| {
+        let said = format!(
+            "'{value}' is no whole number, which '{option}' takes\n\nFor more information, try '--help'.\n"
+        );
+        clap::Error::raw(ErrorKind::ValueValidation, said)
+    })
 }
 
 fn subcommand(error: &mut clap::Error, words: &[String], word: &str) {

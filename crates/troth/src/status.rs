@@ -3,12 +3,14 @@
 use crate::ask;
 use crate::cli::Dir;
 use crate::failure::{Failure, NOT_DONE};
-use crate::print;
+use crate::print::{self, note};
 use crate::session;
-use crate::words::answering;
+use crate::suggest;
+use crate::words::{answering, replicas};
 use clap::Args;
 use troth_node::Snapshot;
 use troth_node::config::{Cluster, Layout};
+use troth_types::ReplicaId;
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -65,13 +67,37 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let reached = answers.iter().filter(|answer| answer.is_ok()).count();
     if reached < cluster.group.quorum() {
         let problem = format!(
-            "{}, and {} are needed: the group cannot order requests",
+            "{}, and {} are needed: the group cannot order requests\n  mend: `troth doctor` says what brings the others back",
             answering(reached, cluster.group.n()),
             cluster.group.quorum()
         );
         return Err(Failure::new(NOT_DONE, problem));
     }
+    let silent: Vec<ReplicaId> =
+        cluster.group.all().zip(&answers).filter_map(|(id, answer)| answer.is_err().then_some(id)).collect();
+    if let Some(said) = missing(&cluster, &silent)
+        && !status.json
+    {
+        note!("{}", suggest::in_dir(&said, &status.dir.dir));
+    }
     Ok(())
+}
+
+/// What is said of a group that serves without these replicas, if there are any.
+pub(crate) fn missing(cluster: &Cluster, silent: &[ReplicaId]) -> Option<String> {
+    let does = match silent.len() {
+        0 => return None,
+        1 => "does",
+        _ => "do",
+    };
+    let more = match cluster.group.f().saturating_sub(silent.len()) {
+        0 => "no other that fails".to_owned(),
+        more => format!("{more} more that fail{}", if more == 1 { "s" } else { "" }),
+    };
+    Some(format!(
+        "{} {does} not answer: the group serves, and bears {more}. `troth doctor` says what brings back who has ended.",
+        replicas(silent)
+    ))
 }
 
 fn json(answers: &[Result<Snapshot, String>]) -> serde_json::Value {

@@ -102,7 +102,7 @@ pub(crate) fn none_runs(layout: &Layout, are_ending: bool) -> Result<(), Failure
             return Ok(());
         }
         if Instant::now() >= give_up {
-            return Err(run_already(layout, &cluster, &found));
+            return Err(run_already(layout, &cluster, &found, are_ending));
         }
         std::thread::sleep(LOOK);
     }
@@ -136,7 +136,14 @@ pub(crate) fn outlive(layout: &Layout, left: &[(ReplicaId, u32)]) -> Option<Stri
     ))
 }
 
-fn run_already(layout: &Layout, cluster: &Cluster, found: &[(ReplicaId, u32)]) -> Failure {
+/// Says how to come by a group where replicas of this one run; `is_left` where a `troth up` that has ended made it, so
+/// that the next removes it.
+pub(crate) fn run_already(
+    layout: &Layout,
+    cluster: &Cluster,
+    found: &[(ReplicaId, u32)],
+    is_left: bool,
+) -> Failure {
     let (ids, pids): (Vec<ReplicaId>, Vec<String>) =
         found.iter().map(|(id, pid)| (*id, pid.to_string())).unzip();
     let one = ids.len() == 1;
@@ -152,15 +159,21 @@ fn run_already(layout: &Layout, cluster: &Cluster, found: &[(ReplicaId, u32)]) -
         }
         _ => "start only the others, each with `troth replica --id N`",
     };
+    let (them, pids) = (if one { "it" } else { "them" }, pids.join(" "));
+    let mend = match is_left {
+        // Whoever started what outlived its group wants another most of the time.
+        true => format!(
+            "stop {them} (kill {pids}), and `troth up` makes another group here; to go on with this one {rest}"
+        ),
+        false => format!("{rest}, or stop {them} first (kill {pids})"),
+    };
     Failure::usage(format!(
-        "{} of {} {} already ({} {}), and `troth up` starts all of a group\n  mend: {rest}, or stop {} first (SIGTERM); for \
-         another group give another --dir",
+        "{} of {} {} already ({} {}), and `troth up` starts all of a group\n  mend: {mend}; for another group give another --dir",
         replicas(&ids),
         layout.root().display(),
         if one { "runs" } else { "run" },
         if one { "process" } else { "processes" },
-        pids.join(", "),
-        if one { "it" } else { "them" },
+        pids.replace(' ', ", "),
     ))
 }
 

@@ -9,5 +9,5 @@ fn a_second_start_is_refused_and_says_what_to_do() {
     let _ = std::fs::remove_file(&path);
     assert!(matches!(error, MarkerError::RanBefore(_)));
     let message = error.to_string();
-    assert!(message.contains("leave it stopped") && message.contains("refuses-to-start"), "{message}");
+    assert!(message.contains("it stays stopped") && message.contains("refuses-to-start"), "{message}");
 }

@@ -38,6 +38,19 @@ fn a_mistyped_word_is_recognised() {
 }
 
 #[test]
+fn what_is_no_number_is_said_to_be_none() {
+    for (line, value) in
+        [(&["kv", "--wait", "x", "get", "key"][..], "'x'"), (&["kv", "--wait", "", "get", "key"], "''")]
+    {
+        let said = said(line);
+        assert!(said.contains(&format!("{value} is no whole number, which '--wait")), "{said}");
+        assert!(!said.contains("digit") && said.contains("--help"), "{said}");
+    }
+    let far = said(&["kv", "--wait", "99999999999", "get", "key"]);
+    assert!(far.contains("is not in"), "{far}");
+}
+
+#[test]
 fn nothing_is_guessed_from_what_resembles_nothing() {
     for line in [&["frobnicate"][..], &["kv", "x"], &["kv", "get", "key", "--frobnicate"]] {
         let said = said(line);

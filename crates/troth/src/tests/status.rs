@@ -1,10 +1,11 @@
 //! How the group does, as a table.
 
 use crate::ask::of_this_group;
-use crate::status::render;
+use crate::status::{missing, render};
 use crate::tests::cluster;
 use troth_node::Snapshot;
 use troth_node::config::{Protocol, hex};
+use troth_types::ReplicaId;
 
 #[test]
 fn who_answers_for_another_group_is_none_of_this_ones_replicas() {
@@ -19,6 +20,15 @@ fn who_answers_for_another_group_is_none_of_this_ones_replicas() {
         "{said}"
     );
     assert_eq!(answers[2].as_ref().err().map(String::as_str), Some("refused"));
+}
+
+#[test]
+fn who_is_missing_is_named_with_what_the_group_bears_without_it() {
+    let cluster = cluster("missing", Protocol::MinBft);
+    assert_eq!(missing(&cluster, &[]), None);
+    let said = missing(&cluster, &[ReplicaId(1)]).expect("one is missing");
+    assert!(said.starts_with("replica 1 does not answer") && said.contains("no other that fails"), "{said}");
+    assert!(said.contains("`troth doctor`"), "{said}");
 }
 
 #[test]

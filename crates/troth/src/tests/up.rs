@@ -2,7 +2,7 @@
 
 use crate::tests::cluster;
 use crate::up::mourned;
-use crate::up_place::outlive;
+use crate::up_place::{outlive, run_already};
 use troth_node::config::{Cluster, Durability, Layout, Protocol, TrustedHome};
 use troth_types::ReplicaId;
 
@@ -30,6 +30,23 @@ fn who_outlives_it_is_named_with_what_stops_it() {
     let said = outlive(&there, &[(ReplicaId(1), 70), (ReplicaId(2), 71)]).expect("two are left");
     assert!(said.contains("replicas 1 and 2 were not started here and still run"), "{said}");
     assert!(said.ends_with("the files in there stay. To stop them: kill 70 71"), "{said}");
+}
+
+#[test]
+fn what_outlived_its_group_is_to_be_stopped_before_all_else() {
+    let (there, cluster) = (Layout::new("there"), cluster("outlived", Protocol::MinBft));
+    let mend = |is_left| {
+        let said = run_already(&there, &cluster, &[(ReplicaId(1), 70)], is_left).message;
+        let mend = said.split("mend: ").nth(1).expect("what to do").to_owned();
+        assert!(mend.contains("kill 70") && mend.contains("start only the others"), "{said}");
+        mend
+    };
+    assert!(
+        mend(true).starts_with("stop it (kill 70), and `troth up` makes another group here"),
+        "{}",
+        mend(true)
+    );
+    assert!(mend(false).starts_with("start only the others"), "{}", mend(false));
 }
 
 #[test]
