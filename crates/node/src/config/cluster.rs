@@ -150,7 +150,7 @@ impl Timing {
 }
 
 /// Bytes of a record of the log beside the message that it holds, at most.
-const RECORD_OVERHEAD: usize = 64;
+pub(super) const RECORD_OVERHEAD: usize = 64;
 
 /// A checked cluster configuration.
 #[derive(Clone, Debug)]

@@ -1,11 +1,13 @@
 //! What a cluster's configuration means to each agreement protocol, and to those who check its replies.
 
 use super::authentication::Auth;
-use super::cluster::Cluster;
+use super::cluster::{Cluster, RECORD_OVERHEAD};
 use crate::component_pairs::LinkComponentPairs;
 use crate::keys::Keys;
+use crate::served::largest_message;
 use std::sync::Arc;
 use troth_auth::{ComponentPairs, HISTORY_LOG, History};
+use troth_disk::MAX_RECORD;
 use troth_trusted_host::store::Room;
 
 /// A protocol's parameters with this cluster's timing and limits, which all protocols name alike.
@@ -29,7 +31,10 @@ impl Cluster {
     #[must_use]
     pub fn minbft(&self) -> troth_minbft::Config {
         let slower_by = self.timing.primary_slower_by;
-        troth_minbft::Config { slower_by, ..parameters!(self, troth_minbft::Config::DEFAULT) }
+        // A replica logs the NEW-VIEW by which it enters a view.
+        let least = troth_minbft::Config::DEFAULT.message_bytes;
+        let message_bytes = largest_message(self).clamp(least, MAX_RECORD - RECORD_OVERHEAD);
+        troth_minbft::Config { slower_by, message_bytes, ..parameters!(self, troth_minbft::Config::DEFAULT) }
     }
 
     /// The parameters of PBFT.

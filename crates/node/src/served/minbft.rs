@@ -102,8 +102,8 @@ fn other_status(liar: &Liar, status: Status, to: ReplicaId) -> Status {
     }
 }
 
-/// A NEW-VIEW with a quorum of VIEW-CHANGEs, each with its sender's log. A link that refused it would end all
-/// progress.
+/// A NEW-VIEW with a quorum of VIEW-CHANGEs, each with its sender's log, and the window of batches that it carries over
+/// (MINBFT-V22). A link that refused it would end all progress.
 ///
 /// An honest log begins at the newest own checkpoint that lies a window or more below the stable one
 /// (MINBFT-V5): checkpoints are an interval apart, so up to a window and an interval below. It reaches
@@ -114,10 +114,13 @@ pub(super) fn largest_message(cluster: &Cluster) -> usize {
     const COMMIT: usize = 1024;
     /// Bytes of a CHECKPOINT with its certificate.
     const CHECKPOINT: usize = 512;
+    /// Bytes of a batch that a view begins with, beside its digests.
+    const BATCH: usize = 32;
     let bounded = |number| usize::try_from(number).expect("bounded by the configuration");
     let (window, interval) = (bounded(cluster.timing.window), bounded(cluster.timing.checkpoint_interval));
     let commitments = 2 * window + interval;
     let checkpoints = commitments / interval + 1;
-    let log = commitments * (COMMIT + 32 * cluster.limits.batch_frames) + checkpoints * CHECKPOINT;
-    cluster.group.quorum() * log
+    let digests = 32 * cluster.limits.batch_frames;
+    let log = commitments * (COMMIT + digests) + checkpoints * CHECKPOINT;
+    cluster.group.quorum() * log + window * (BATCH + digests)
 }

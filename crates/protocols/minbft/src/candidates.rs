@@ -1,20 +1,22 @@
 //! What the primary of a view that has yet to begin knows of the VIEW-CHANGEs that it may base it on, so that it looks at
 //! each again only for what may have changed: one is megabytes, and what makes it look may be a hundred bytes.
 
-use crate::choose::{start_of, without_hole};
+use crate::choose::{start_of, within_window, without_hole};
 use crate::evidence::{Evidence, evidence};
 use crate::message::Certified;
 use crate::state::MinBft;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_core::{Cx, rule};
-use troth_types::{ReplicaId, Seq, View};
+use troth_types::{ReplicaId, Seq, View, Wire as _};
 
 /// A VIEW-CHANGE and what it proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Judged {
     message: Arc<Certified>,
     evidence: Arc<Evidence>,
+    /// How many it is.
+    bytes: usize,
     /// Those batches whose frames were not all here, or whose time had not come.
     lacking: Vec<Lacking>,
 }
@@ -43,6 +45,11 @@ impl Candidates {
         self.reconsider = true;
     }
 
+    /// Bytes of a VIEW-CHANGE that was judged; of another none.
+    pub(crate) fn bytes(&self, from: ReplicaId) -> usize {
+        self.judged.get(&from).map_or(0, |judged| judged.bytes)
+    }
+
     /// What a VIEW-CHANGE lacked when all of it was looked at.
     pub(crate) fn lacks(&mut self, from: ReplicaId, lacking: Vec<Lacking>) {
         if let Some(judged) = self.judged.get_mut(&from) {
@@ -59,8 +66,12 @@ impl MinBft {
             return Some(Arc::clone(&judged.evidence));
         }
         let evidence = Arc::new(evidence(&self.group, &self.configuration, &self.config, message).ok()?);
-        let judged =
-            Judged { message: Arc::clone(message), evidence: Arc::clone(&evidence), lacking: Vec::new() };
+        let judged = Judged {
+            message: Arc::clone(message),
+            evidence: Arc::clone(&evidence),
+            bytes: message.to_wire().len(),
+            lacking: Vec::new(),
+        };
         self.candidates.judged.insert(message.from, judged);
         Some(evidence)
     }
@@ -71,6 +82,9 @@ impl MinBft {
             return true;
         }
         let Some(evidence) = self.evidence_of(message) else { return true };
+        if !within_window(&self.config, &evidence) {
+            return true;
+        }
         if let Some(view) = evidence.view {
             let start = start_of(view, |view| self.known_views.get(view)?.new_view());
             let Some(start) = start else {

@@ -91,6 +91,16 @@ pub fn without_hole(config: &Config, shown: &Evidence, start: Seq) -> bool {
     after.zip(from.0 + 1..).all(|(((_, seq), _), expected)| seq.0 == expected)
 }
 
+/// Whether all commitments that a VIEW-CHANGE shows are within the window of the stable checkpoint that it shows, as each of a
+/// correct sender is (W2): that one only grows. A faulty sender certifies any number as its own checkpoint, and so a commitment
+/// a window behind it (W1). What a view started with would then end where no stable checkpoint is near, and whoever works there
+/// certifies checkpoints that nobody else takes for possible.
+pub fn within_window(config: &Config, shown: &Evidence) -> bool {
+    rule!("MINBFT-V22");
+    let last = shown.stable.0.0.saturating_add(config.window);
+    shown.prepares.keys().all(|(_, seq)| seq.0 <= last)
+}
+
 /// The PREPAREs of a view in the evidence. Where a faulty primary certified two for one number, the
 /// one with the lower counter value is what every correct replica processed first.
 fn first_prepares(evidence: &[Evidence], view: View) -> BTreeMap<Seq, Arc<Certified>> {

@@ -25,6 +25,9 @@ pub struct Config {
     /// So many times as long as the others take to agree may requests wait for the primary to propose them; one
     /// that lets them wait longer is suspected.
     pub slower_by: u64,
+    /// Bytes of the largest message that the links carry: at least as many as a NEW-VIEW has that shows f+1 correct replicas'
+    /// logs.
+    pub message_bytes: usize,
     /// The bounds on frames and clients.
     pub limits: Limits,
     /// The published rules to follow literally, flaws included.
@@ -43,6 +46,7 @@ impl Config {
         status_interval: 100_000,
         clock_bound: 2_000_000,
         slower_by: 4,
+        message_bytes: 16 << 20,
         limits: Limits::DEFAULT,
         #[cfg(feature = "literal")]
         literal: None,

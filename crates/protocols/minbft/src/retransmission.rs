@@ -2,9 +2,10 @@
 //! what its liveness rests on (F-M5). Replicas compare notes; each re-serves what another lacks.
 
 use crate::fetching::MOST_FRAMES;
-use crate::message::{Message, Status};
+use crate::message::{Message, SignedRequest, Status};
 use crate::shown_again::{Name, name_of_large};
 use crate::state::{MinBft, Timer};
+use std::sync::Arc;
 use troth_core::{Cx, To, rule};
 use troth_trusted::CounterValue;
 use troth_types::{ReplicaId, Time};
@@ -92,11 +93,8 @@ impl MinBft {
         {
             cx.send(to, Message::RequestViewChange(request.clone()));
         }
-        // Those that this replica left its view for: it need not have asked for that itself.
-        if status.view < self.view
-            && let Some(own) = self.changes.get(&self.me).and_then(|own| own.view_change())
-        {
-            for request in own.requests.iter().filter(|request| request.from != from) {
+        if status.view < self.view {
+            for request in self.reasons().iter().filter(|request| request.from != from) {
                 cx.send(to, Message::RequestViewChange(request.clone()));
             }
         }
@@ -125,6 +123,14 @@ impl MinBft {
                 cx.send(to, message);
             }
         }
+    }
+
+    /// The requests for which this replica left earlier views: it need not have asked for that itself. Where its VIEW-CHANGE
+    /// went with what its log let go of, those that the view began with.
+    fn reasons(&self) -> &[Arc<SignedRequest>] {
+        let begun = || self.known_views.get(self.view)?.new_view()?.changes.first();
+        let change = self.changes.get(&self.me).or_else(begun).and_then(|change| change.view_change());
+        change.map(|change| change.requests.as_slice()).unwrap_or_default()
     }
 
     /// Which of the large messages among these a replica is sent in answer to its status.

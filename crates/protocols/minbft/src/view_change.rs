@@ -1,7 +1,7 @@
 //! MinBFT §4, view change: VIEW-CHANGE.
 
 use crate::candidates::Lacking;
-use crate::choose::{Choice, choose, start_of, without_hole};
+use crate::choose::{Choice, choose, start_of, within_window, without_hole};
 use crate::epochs::{agreeing, consistent};
 use crate::evidence::{Evidence, evidence};
 use crate::message::{Body, Certified, LogEntry, NewView, Record, ViewChange};
@@ -10,7 +10,10 @@ use crate::state::{COUNTER, MinBft, Verdict};
 use crate::{Flaw, message};
 use std::sync::Arc;
 use troth_core::{Cx, To, rule};
-use troth_types::{Batch, Seq, View};
+use troth_types::{Batch, Seq, View, Wire as _};
+
+/// Bytes of a NEW-VIEW beside its VIEW-CHANGEs and batches, and what a link adds, at most.
+const BESIDE: usize = 4096;
 
 impl MinBft {
     /// Has the VIEW-CHANGE certified that is due, once every own message has come back: it must list
@@ -81,6 +84,13 @@ impl MinBft {
         }
         rule!("MINBFT-V12");
         let evidence = self.evidence_of(message)?;
+        if !within_window(&self.config, &evidence) {
+            cx.ignore(
+                message.from,
+                "a VIEW-CHANGE with commitments beyond the window of what it shows stable",
+            );
+            return None;
+        }
         if let Some(view) = evidence.view
             && view > View(0)
             && self.known_views.get(view).is_none()
@@ -134,7 +144,7 @@ impl MinBft {
             return;
         }
         let view = self.view;
-        let candidates: Vec<Arc<Certified>> = self
+        let mut candidates: Vec<Arc<Certified>> = self
             .changes
             .values()
             .filter(|message| message.view_change().is_some_and(|change| change.to == view))
@@ -148,11 +158,11 @@ impl MinBft {
             return;
         }
         let mut evidence = Vec::new();
-        // Its own comes first: it is always among them.
+        // Its own comes first: it is always among them. Then the smallest: a faulty replica's may be as large as it likes.
+        rule!("MINBFT-V23");
         let me = self.me;
-        let own_first = candidates.iter().filter(|message| message.from == me);
-        let others = candidates.iter().filter(|message| message.from != me);
-        for message in own_first.chain(others) {
+        candidates.sort_by_key(|message| (message.from != me, self.candidates.bytes(message.from)));
+        for message in &candidates {
             evidence.extend(self.admissible(cx, message));
         }
         // Whoever the stable checkpoint shows as replaced is left out: the base is that one or rests below it.
@@ -173,12 +183,24 @@ impl MinBft {
             self.recheck |= self.stable.0 > before;
             return;
         }
-        self.proposed_view = true;
         let Choice { base, chosen } = choice;
-        for batch in &chosen {
+        let body = NewView { view, changes, base, chosen };
+        if !self.can_be_sent(&body) {
+            // Each of its own logs would name it, and nobody could have it.
+            return cx.ignore(me, "a NEW-VIEW larger than what links carry; waits for smaller VIEW-CHANGEs");
+        }
+        self.proposed_view = true;
+        for batch in &body.chosen {
             self.log_frames(cx, &batch.frames);
         }
-        self.certify(cx, Body::NewView(NewView { view, changes, base, chosen }));
+        self.certify(cx, Body::NewView(body));
+    }
+
+    /// Whether links carry a NEW-VIEW.
+    fn can_be_sent(&self, new_view: &NewView) -> bool {
+        let shown: usize = new_view.changes.iter().map(|change| self.candidates.bytes(change.from)).sum();
+        let carried: usize = new_view.chosen.iter().map(|batch| batch.to_wire().len()).sum();
+        shown + carried + BESIDE <= self.config.message_bytes
     }
 
     /// What these VIEW-CHANGEs make a new view start from.
@@ -285,6 +307,10 @@ impl MinBft {
         if !new_view.changes.iter().all(|change| self.begins_well(change)) {
             return Judgement::Open;
         }
+        // Earlier releases begin views with them: it proves nothing against its sender.
+        if !shown.iter().all(|shown| within_window(&self.config, shown)) {
+            return Judgement::Open;
+        }
         if !consistent(&self.config, &shown) {
             return Judgement::Invalid(
                 "a NEW-VIEW with a VIEW-CHANGE of a component that another shows as replaced",
@@ -316,8 +342,8 @@ pub(crate) enum Judgement {
     },
     /// It rests on the NEW-VIEW of this earlier view, which this replica does not hold.
     Needs(View),
-    /// It rests on a component that was admitted and whose first message has not come yet, or on one that its base shows as
-    /// replaced, or its base is not known yet.
+    /// It rests on a component that was admitted and whose first message has not come yet, on one that its base shows as
+    /// replaced, or on commitments beyond the window of what their sender shows stable; or its base is not known yet.
     Open,
     /// It proves that its sender broke a rule.
     Invalid(&'static str),

@@ -32,6 +32,7 @@ fn config(options: &Options) -> Config {
         status_interval: options.status_interval,
         clock_bound: options.clock_bound(),
         slower_by: Config::DEFAULT.slower_by,
+        message_bytes: Config::DEFAULT.message_bytes,
         limits: limits(options),
         literal,
     }

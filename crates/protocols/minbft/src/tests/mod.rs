@@ -1,6 +1,7 @@
 //! Tests of MinBFT: one for each rule of docs/protocols/minbft.md, the schedules that the rules are
 //! there for, and the wire.
 
+mod beyond;
 mod craft;
 mod harness;
 mod hidden;

@@ -85,9 +85,11 @@ fn a_proof_that_rests_on_a_replaced_component_is_none() {
     let forged = proof_with(&mut world, &[0, 1, 3], far, &[]);
     world.inject(0, 4, Message::Stable(Arc::new(forged)));
     assert_eq!(world.minbft(4).stable.0, Seq(0));
-    let sound = proof_with(&mut world, &[0, 1, 2], far, &[(r(3), 2)]);
+    // At another number: each of them certified what stands at the place of that one.
+    let next = far + SMALL.interval;
+    let sound = proof_with(&mut world, &[0, 1, 2], next, &[(r(3), 2)]);
     world.inject(0, 4, Message::Stable(Arc::new(sound)));
-    assert_eq!(world.minbft(4).stable.0, Seq(far));
+    assert_eq!(world.minbft(4).stable.0, Seq(next));
 }
 
 // MINBFT-E2 "… nothing that i-old certified for a number above n_r counts, received before or after".

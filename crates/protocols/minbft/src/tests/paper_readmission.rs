@@ -3,10 +3,11 @@
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use super::paper_epochs::{admit, order, proof_with};
 use super::replaced::step;
+use crate::MinBft;
 use crate::message::{Body, Message, StableProof, Status};
 use crate::place::Place;
 use std::sync::Arc;
-use troth_core::Agreement as _;
+use troth_core::{Agreement as _, Effect, To};
 use troth_types::{Digest, Seq, View};
 
 /// A STATUS of a group of so many, of one that has executed what is stable and processed nothing.
@@ -279,4 +280,34 @@ fn who_is_in_a_later_view_shows_what_it_left_the_earlier_one_for() {
     let shown =
         world.sent[before..].iter().filter(|flight| flight.kind() == Kind::Request && flight.to == r(2));
     assert_eq!(shown.count(), 1, "that of 1");
+}
+
+// MINBFT-R3: and who was started again since, and has let go of its VIEW-CHANGE, by what the view began with.
+#[test]
+fn who_has_let_go_of_its_view_change_shows_what_its_view_began_with() {
+    covers!("MINBFT-R3");
+    let mut world = World::with(3, SMALL, &[0]);
+    world.wishes(&[1, 2], 0, 1);
+    let changes = [world.view_change(1, 1), world.view_change(2, 1)];
+    let start = world.new_view(1, &[&changes[0], &changes[1]], &[]);
+    for by in [1, 2] {
+        world.said(by).iter().for_each(|message| world.say(0, message));
+    }
+    world.now += SMALL.status_interval;
+    let mut minbft = world.minbft(0).clone();
+    assert!(
+        minbft.active() && minbft.known_views.get(View(1)).is_some_and(|known| known.digest == start.digest)
+    );
+    minbft.changes.clear();
+    let Message::Status(status) = status_of(3, Seq(0)) else { panic!("made just now") };
+    let shown = step(&world, &mut minbft, |minbft, cx| minbft.on_status(cx, r(2), &status));
+    let of = |effect: &Effect<MinBft>| match effect {
+        Effect::Send { to: To::One(to), message: Message::RequestViewChange(request) } if *to == r(2) => {
+            Some(request.from)
+        }
+        _ => None,
+    };
+    // Two are f+1 of three, and 2 has its own.
+    let from: Vec<_> = shown.iter().filter_map(of).collect();
+    assert!(!from.is_empty() && !from.contains(&r(2)), "{from:?}");
 }
