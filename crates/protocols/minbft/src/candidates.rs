@@ -36,13 +36,21 @@ pub(crate) struct Candidates {
     judged: BTreeMap<ReplicaId, Judged>,
     /// Something came that may let the view begin.
     pub(crate) reconsider: bool,
+    /// What they lead to was larger than links carry, and no more has come since.
+    pub(crate) too_large: bool,
 }
 
 impl Candidates {
     /// Forgets all: another view, or another configuration, by which they are judged.
     pub(crate) fn clear(&mut self) {
         self.judged.clear();
+        self.look_again();
+    }
+
+    /// Has all be looked at again that is here.
+    pub(crate) fn look_again(&mut self) {
         self.reconsider = true;
+        self.too_large = false;
     }
 
     /// Bytes of a VIEW-CHANGE that was judged; of another none.

@@ -225,7 +225,7 @@ impl MinBft {
     }
 
     /// The batch behind which nothing can stand that was promised before a replica was admitted at `at`.
-    fn settled(&self, at: Seq) -> Seq {
+    pub(crate) fn settled(&self, at: Seq) -> Seq {
         Seq(at.0.saturating_add(self.config.window))
     }
 
@@ -339,19 +339,27 @@ impl MinBft {
         }
     }
 
-    /// Whether a replica was readmitted and has not begun, nor was a view change made for its sake of late.
+    /// Whether a replica was readmitted and is kept out, nor was a view change made for its sake of late.
     pub(crate) fn may_be_welcomed(&self, replica: ReplicaId) -> bool {
         let member = self.configuration.member(replica);
-        let peer = self.peer(replica);
         member.is_some_and(|member| member.admission().at > Seq(0))
-            && peer.gate.processed().0 == 0
-            && self.round >= peer.welcomed_until
+            && self.is_kept_out(replica)
+            && self.round >= self.peer(replica).welcomed_until
+    }
+
+    /// Whether a replica has not begun, or may not work in this view.
+    fn is_kept_out(&self, replica: ReplicaId) -> bool {
+        let works = !self.active() || self.works_from(replica, self.started.base);
+        self.peer(replica).gate.processed().0 == 0 || !works
     }
 
     /// Nobody is welcomed for a while who has not begun: a view change, for whosever sake, is one for all of them.
     pub(crate) fn rest_from_welcomes(&mut self) {
         let round = self.round;
-        for peer in self.peers.iter_mut().filter(|peer| peer.gate.processed().0 == 0) {
+        let kept_out: Vec<ReplicaId> =
+            self.group.all().filter(|replica| self.is_kept_out(*replica)).collect();
+        for replica in kept_out {
+            let peer = self.peer_mut(replica);
             let pause = WELCOMES_PAUSE << peer.welcomes.saturating_sub(1).min(40);
             peer.welcomed_until = peer.welcomed_until.max(round.saturating_add(pause));
         }

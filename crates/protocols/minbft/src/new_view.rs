@@ -81,7 +81,7 @@ impl MinBft {
         if !self.can_stand_for(cx, new_view) {
             return Verdict::Wait;
         }
-        if !self.adopt_base(cx, new_view.base.0) || !self.base_allows(new_view.base.0, &new_view.changes) {
+        if !self.may_enter(cx, new_view) {
             return Verdict::Wait;
         }
         self.enter_view(cx, message, new_view);
@@ -136,7 +136,7 @@ impl MinBft {
         if new_view.view < self.view {
             return;
         }
-        if !self.adopt_base(cx, new_view.base.0) || !self.base_allows(new_view.base.0, &new_view.changes) {
+        if !self.may_enter(cx, new_view) {
             return;
         }
         self.enter_view(cx, &message, new_view);
@@ -165,6 +165,14 @@ impl MinBft {
             good &= self.can_stand_for_batch(cx, seq, batch);
         }
         good
+    }
+
+    /// Whether what a view starts from is known, allows those whose VIEW-CHANGEs it rests on, and lets this replica work there.
+    fn may_enter(&mut self, cx: &mut Cx<'_, Self>, new_view: &NewView) -> bool {
+        let base = new_view.base.0;
+        self.adopt_base(cx, base)
+            && self.base_allows(base, &new_view.changes)
+            && self.works_from(self.me, base)
     }
 
     /// The base is stable: its proof stands in one of the VIEW-CHANGEs, or in one of those that the

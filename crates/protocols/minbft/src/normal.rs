@@ -156,9 +156,20 @@ impl MinBft {
     }
 
     /// Whether a commitment by this sender counts towards the execution of a number.
-    fn counts(&self, from: troth_types::ReplicaId, seq: Seq) -> bool {
+    pub(crate) fn counts(&self, from: ReplicaId, seq: Seq) -> bool {
         rule!("MINBFT-T5");
-        self.is_open(seq) && seq > self.peer(from).floor
+        self.is_open(seq) && seq > self.peer(from).floor && self.works_from(from, self.started.base)
+    }
+
+    /// Whether what a replica's component says counts in a view that starts from this checkpoint, or its own may enter it: one
+    /// that was admitted works in no view that starts below what its predecessor may have promised. The votes for the checkpoint
+    /// by which it begins may be of earlier views than the one in which that was first executed, as those of who got it by a
+    /// state transfer are; and a later start may rest on its predecessor, which had a part in it before it was replaced.
+    pub(crate) fn works_from(&self, replica: ReplicaId, base: Seq) -> bool {
+        rule!("MINBFT-E11");
+        let member = self.configuration.member(replica);
+        let at = member.map(|member| member.admission().at).filter(|at| *at > Seq(0));
+        at.is_none_or(|at| base >= self.settled(at)) || self.config.follows(crate::Flaw::CountOldEpoch)
     }
 
     /// Whether this replica may yet execute this number itself: not what it executed, and not what a state
@@ -251,7 +262,9 @@ impl MinBft {
             return true;
         }
         let accepted = &self.started.accepted;
-        accepted.count() >= self.group.quorum() && accepted.contains(self.me)
+        let counts =
+            |replica: &ReplicaId| accepted.contains(*replica) && self.works_from(*replica, self.started.base);
+        self.group.all().filter(counts).count() >= self.group.quorum() && accepted.contains(self.me)
     }
 
     /// Whether nothing that the view carried over is left to execute, or all of it may be executed. What

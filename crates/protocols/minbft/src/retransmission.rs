@@ -37,6 +37,7 @@ impl MinBft {
         }
         // A VIEW-CHANGE or NEW-VIEW may wait for nothing but a clock.
         if !self.active() {
+            self.candidates.look_again();
             self.recheck = true;
             self.settle(cx);
         } else {

@@ -4,12 +4,11 @@ use super::craft::batch;
 use super::harness::{Fate, Kind, SMALL, World, covers, r};
 use crate::Config;
 use crate::choose::within_window;
-use crate::evidence::{check_stable, evidence};
-use crate::message::{Body, Certified, Checkpoint, StableProof};
-use crate::place::Place;
+use crate::evidence::evidence;
+use crate::message::{Certified, StableProof};
 use crate::view_change::Judgement;
 use std::sync::Arc;
-use troth_types::{Batch, Digest, Seq, View, Wire as _};
+use troth_types::{Batch, Digest, Wire as _};
 
 /// Replica 0, primary of view 0, certifies three windows of empty batches, each behind a checkpoint of a state that nobody
 /// has, and leaves the view.
@@ -93,26 +92,6 @@ fn commitments_up_to_the_end_of_the_window_are_used() {
         let shown = evidence(&world.group, &world.configuration, &world.config, &change).expect("in order");
         assert_eq!(within_window(&world.config, &shown), used, "{last} {four_is_stable}");
     }
-}
-
-// MINBFT-C2: a CHECKPOINT counts at its own place alone. At another it would stand in a log behind commitments that it does not
-// bound, and in front of an own checkpoint at which that log may begin.
-#[test]
-fn a_misplaced_checkpoint_vouches_for_nothing() {
-    covers!("MINBFT-C2");
-    let mut world = World::with(3, SMALL, &[]);
-    let body = || Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([4; 32]), epochs: Vec::new() });
-    let mut votes = vec![world.certify(1, body())];
-    let place = Place::of_checkpoint(View(0), Seq(4)).expect("small");
-    let beside = place.next().expect("not spent");
-    votes.push(world.certify_at(0, beside, body()));
-    let proof = StableProof { votes: votes.clone() };
-    assert_eq!(
-        check_stable(&world.group, &world.config, &proof),
-        Err("a checkpoint certificate below quorum")
-    );
-    votes[1] = world.certify(2, body());
-    assert!(check_stable(&world.group, &world.config, &StableProof { votes }).is_ok());
 }
 
 // MINBFT-V23: a NEW-VIEW that links do not carry is not certified, and none is made larger than it need be.

@@ -4,6 +4,7 @@
 use super::harness::{SMALL, World, covers, r};
 use super::paper_epochs::{after_admission, proof_with};
 use super::replaced::{learns, step};
+use crate::MinBft;
 use crate::message::{Body, Certified, Message, StableProof};
 use crate::place::Place;
 use crate::state::Phase;
@@ -30,7 +31,7 @@ struct Hidden {
 /// f+1 votes by components that begin nothing else.
 fn proof(seq: u64, named: &[(ReplicaId, u64)]) -> StableProof {
     let mut scratch = World::with(5, SMALL, &[]);
-    proof_with(&mut scratch, &[0, 1, 4], seq, named)
+    proof_with(&mut scratch, &[0, 1, 2], seq, named)
 }
 
 fn hidden(correct: u16, named: &[(ReplicaId, u64)]) -> Hidden {
@@ -151,6 +152,74 @@ fn a_liar_in_a_start_keeps_nobody_out_of_the_next() {
     let senders: Vec<ReplicaId> =
         begun.new_view().expect("NEW-VIEW").changes.iter().map(|change| change.from).collect();
     assert_eq!((senders, next.len()), (vec![r(2), r(1), r(3)], 2));
+}
+
+/// Replica 4 in view 2, which starts from 24, once 3 has another component since batch `at`.
+fn works_beside(it: &Hidden, at: u64) -> MinBft {
+    let mut minbft = it.world.minbft(4).clone();
+    learns(&it.world, &mut minbft, after_admission(&it.world, 3, at));
+    (minbft.view, minbft.phase, minbft.started.base) = (View(2), Phase::Active, Seq(24));
+    minbft.peer_mut(r(3)).gate.start_at(Place::of_start(View(2)));
+    minbft
+}
+
+// MINBFT-E11: what an admitted component says counts in no view that starts below n_r + L.
+#[test]
+fn an_admitted_component_counts_in_no_view_that_its_predecessor_may_have_begun() {
+    covers!("MINBFT-E11");
+    let it = hidden(4, &[]);
+    for (at, counts) in [(16, true), (17, false)] {
+        let mut minbft = works_beside(&it, at);
+        assert_eq!(minbft.counts(r(3), Seq(30)), counts, "a window of 8 behind {at}");
+        assert!(minbft.counts(r(1), Seq(30)));
+        minbft.started.accepted = [0, 3, 4].map(r).into_iter().collect();
+        assert_eq!(minbft.view_agreed(), counts);
+        minbft.started.accepted.insert(r(1));
+        assert!(minbft.view_agreed());
+    }
+}
+
+// MINBFT-E11: nor does it enter one, by whatever way it learns of it.
+#[test]
+fn an_admitted_component_enters_no_view_that_its_predecessor_may_have_begun() {
+    covers!("MINBFT-E11");
+    for (at, as_evidence) in [(16, false), (17, false), (16, true), (17, true)] {
+        let mut it = hidden(4, &[]);
+        let own = it.world.view_change(2, 2);
+        let body = it.world.new_view_body(2, &[&own, &it.old, &it.hiding], &[&it.start]);
+        let message = it.world.certify(2, Body::NewView(body.clone()));
+        let mut minbft = it.world.minbft(4).clone();
+        minbft.own_epoch = Some(2);
+        learns(&it.world, &mut minbft, after_admission(&it.world, 4, at));
+        minbft.known_views.hold(View(1), it.start.clone(), None);
+        (minbft.view, minbft.phase, minbft.due_view_change) = (View(2), Phase::Changing, None);
+        if as_evidence {
+            minbft.known_views.hold(View(2), message.clone(), Some(View(1)));
+            minbft.peer_mut(r(2)).gate.start_at(Place::of_start(View(2)));
+        }
+        step(&it.world, &mut minbft, |minbft, cx| match as_evidence {
+            true => minbft.try_enter_known(cx),
+            false => drop(minbft.on_new_view(cx, &message, &body)),
+        });
+        assert_eq!(minbft.active(), at == 16, "{at} {as_evidence}");
+    }
+}
+
+// MINBFT-E8: who has begun, and is kept out of the view by E11, is followed out of it, too, ever more seldom.
+#[test]
+fn an_admitted_component_that_may_not_work_in_a_view_is_followed_out_of_it() {
+    covers!("MINBFT-E8");
+    let it = hidden(4, &[]);
+    for (at, welcome) in [(16, false), (17, true)] {
+        let mut minbft = works_beside(&it, at);
+        (minbft.stable, minbft.stable_proof) =
+            ((Seq(28), Digest([7; 32])), Arc::new(proof(28, &[(r(3), 2)])));
+        assert_eq!(minbft.may_be_welcomed(r(3)), welcome);
+        let wish = it.world.wish(3, 3);
+        let said = step(&it.world, &mut minbft, |minbft, cx| minbft.welcome(cx, &wish));
+        assert_eq!((said.len(), minbft.wanted_view), if welcome { (1, View(3)) } else { (0, View(0)) });
+        assert!(!minbft.may_be_welcomed(r(3)), "once, and again after a pause");
+    }
 }
 
 // MINBFT-V13: what a primary has certified its own log refers to, whatever it learns before that comes back.
