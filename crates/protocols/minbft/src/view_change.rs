@@ -171,7 +171,7 @@ impl MinBft {
         if evidence.first().is_none_or(|shown| shown.from != me) {
             return;
         }
-        let Some(evidence) = self.go_together(evidence) else { return };
+        let Some(evidence) = agreeing(&self.config, evidence, self.group.quorum()) else { return };
         let changes: Vec<_> = evidence.iter().map(|shown| self.changes[&shown.from].clone()).collect();
         let Some(choice) = self.choice(&evidence) else { return };
         let before = self.stable.0;
@@ -196,20 +196,6 @@ impl MinBft {
             self.log_frames(cx, &batch.frames);
         }
         self.certify(cx, Body::NewView(body));
-    }
-
-    /// As many of these as a quorum has that go together, where that can be of such as are no larger than their part of what
-    /// links carry: who lies about others' components must not have a primary miss them.
-    fn go_together(&self, evidence: Vec<Evidence>) -> Option<Vec<Evidence>> {
-        let quorum = self.group.quorum();
-        let part = self.config.message_bytes / (quorum + 1);
-        let is_small = |shown: &&Evidence| self.candidates.bytes(shown.from) <= part;
-        let small: Vec<Evidence> = evidence.iter().filter(is_small).cloned().collect();
-        let of_small = (small.len() < evidence.len()
-            && small.first().is_some_and(|shown| shown.from == self.me))
-        .then(|| agreeing(&self.config, small, quorum))
-        .flatten();
-        of_small.or_else(|| agreeing(&self.config, evidence, quorum))
     }
 
     /// Whether links carry a NEW-VIEW.
