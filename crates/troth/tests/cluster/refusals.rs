@@ -229,7 +229,7 @@ fn up_starts_no_replica_a_second_time() {
     let words = up_refused(dir, &[]);
     assert!(words.contains(&format!("replicas 0, 1 and 2 of {named} run already")), "{words}");
     assert!(words.contains("use the group as it is (`troth status` shows it)"), "{words}");
-    assert!(words.contains("stop them first (SIGTERM)"), "{words}");
+    assert!(words.contains("stop them first (kill "), "{words}");
     assert_eq!(answering(), 3, "they were left as they are");
 
     drop(replicas);
