@@ -188,6 +188,15 @@ impl KnownViews {
         Some(view)
     }
 
+    /// The NEWVIEWs that f+1 replicas committed to and this one has not judged, with those commitments.
+    pub(crate) fn believed(&self, group: &Group) -> Vec<(View, Arc<Attested>, Vec<Arc<Attested>>)> {
+        let open = self.views.iter().filter(|(_, known)| !known.judged);
+        let with_accepts = open.map(|(view, known)| {
+            (*view, known.message.clone(), self.accepted(*view, &known.message.digest).cloned().collect())
+        });
+        with_accepts.filter(|(_, _, accepts): &(_, _, Vec<_>)| accepts.len() >= group.weak()).collect()
+    }
+
     /// The NEWVIEWs that are not known to be valid, the lowest first: one may decide the next.
     pub(crate) fn unjudged(&self, group: &Group) -> Vec<Arc<Attested>> {
         let open = self.views.iter().filter(|(view, _)| self.valid(group, **view).is_none());

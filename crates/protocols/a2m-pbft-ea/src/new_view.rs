@@ -167,6 +167,13 @@ impl A2mPbftEa {
 
     /// Judges the NEWVIEWs that may be decided now, the lowest first.
     pub(crate) fn try_judge(&mut self, cx: &mut Cx<'_, Self>) {
+        rule!("A2MPBFTEA-R10");
+        for (view, message, accepts) in self.known_views.believed(&self.group) {
+            // A later start may rest on it, here and elsewhere, and who is started again has to show why it is valid.
+            cx.remember(Record::NewView(message));
+            accepts.into_iter().for_each(|accept| cx.remember(Record::Accepted(accept)));
+            self.known_views.judged(view);
+        }
         for message in self.known_views.unjudged(&self.group) {
             let Some(new_view) = message.new_view() else { continue };
             match self.judge(new_view) {

@@ -1,5 +1,6 @@
 //! A start from the log, and status messages.
 
+use super::craft::Bench;
 use super::harness::{Net, covers, frame, r};
 use super::normal::is_commit;
 use super::stable::order_many;
@@ -72,6 +73,35 @@ fn a_replica_in_a_later_view_comes_back_there() {
     net.run();
     assert_eq!(net.node(2).history().len(), 2);
     assert_eq!(net.node(1).history().len(), 2);
+}
+
+// A2MPBFTEA-R10: what f+1 others committed to is kept as what this replica judged itself is: it could not be shown again.
+#[test]
+fn a_start_that_others_commitments_prove_survives_a_crash() {
+    covers!("A2MPBFTEA-R10");
+    let (mut net, mut bench) = (Net::new(1), Bench::new(1));
+    (1..3).for_each(|replica| net.node_mut(replica).down = true);
+    let changes = [1, 2].map(|from| bench.view_change(from, 0, 1, None, Vec::new()));
+    let start = bench.new_view(changes.to_vec(), None);
+    let accepts = [1, 2].map(|from| bench.accept(from, &start));
+    // It has left for a later view when it comes, and enters it no more.
+    for wanted in bench.wanted(2) {
+        net.tell(1, 0, Message::Want(wanted));
+    }
+    net.run();
+    assert_eq!(net.node(0).view(), View(2));
+    for message in accepts.into_iter().chain([start.clone()]) {
+        net.tell(1, 0, Message::Attested(message));
+    }
+    let shows = |net: &Net| {
+        let known = &net.node(0).replica.known_views;
+        assert!(known.valid(&net.group, View(1)).is_some_and(|known| known.digest == start.digest));
+        assert_eq!(known.accepts(View(1)).count(), 2);
+    };
+    shows(&net);
+    net.restart(0);
+    assert!(!net.node(0).replica.active);
+    shows(&net);
 }
 
 #[test]
