@@ -15,7 +15,7 @@ const MOST_KNOWN: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     message: Arc<Attested>,
-    /// Whether this replica found that it follows from what it shows, or entered its view because f+1 did.
+    /// Whether this replica found that it follows from what it shows, or has it in its log because f+1 committed to it.
     judged: bool,
     /// The view, above 0, whose NEWVIEW it rests on.
     rests_on: Option<View>,
@@ -191,10 +191,11 @@ impl KnownViews {
     /// The NEWVIEWs that f+1 replicas committed to and this one has not judged, with those commitments.
     pub(crate) fn believed(&self, group: &Group) -> Vec<(View, Arc<Attested>, Vec<Arc<Attested>>)> {
         let open = self.views.iter().filter(|(_, known)| !known.judged);
-        let with_accepts = open.map(|(view, known)| {
-            (*view, known.message.clone(), self.accepted(*view, &known.message.digest).cloned().collect())
+        let believed = open.filter_map(|(view, known)| {
+            let accepts: Vec<_> = self.accepted(*view, &known.message.digest).cloned().collect();
+            (accepts.len() >= group.weak()).then(|| (*view, known.message.clone(), accepts))
         });
-        with_accepts.filter(|(_, _, accepts): &(_, _, Vec<_>)| accepts.len() >= group.weak()).collect()
+        believed.collect()
     }
 
     /// The NEWVIEWs that are not known to be valid, the lowest first: one may decide the next.

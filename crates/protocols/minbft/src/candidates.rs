@@ -15,7 +15,7 @@ use troth_types::{ReplicaId, Seq, View, Wire as _};
 struct Judged {
     message: Arc<Certified>,
     evidence: Arc<Evidence>,
-    /// How many it is.
+    /// How many the VIEW-CHANGE takes.
     bytes: usize,
     /// Those batches whose frames were not all here, or whose time had not come.
     lacking: Vec<Lacking>,

@@ -59,6 +59,29 @@ fn hidden(correct: u16, named: &[(ReplicaId, u64)]) -> Hidden {
     Hidden { world, start, anchor, hiding, old, older }
 }
 
+/// Replica 2 begins view 2 from its own VIEW-CHANGE, that of the component that 3 has no more, and the one that hides.
+fn begun_from_the_hidden(it: &mut Hidden) -> Arc<Certified> {
+    let own = it.world.view_change(2, 2);
+    let body = it.world.new_view_body(2, &[&own, &it.old, &it.hiding], &[&it.start]);
+    assert_eq!(body.base.0, Seq(24), "the start of view 1 rules");
+    it.world.certify(2, Body::NewView(body))
+}
+
+/// Whether a replica that moves to view 2 enters it by that start, as its primary's next message or as evidence.
+fn enters(it: &Hidden, minbft: &mut MinBft, message: &Arc<Certified>, as_evidence: bool) -> bool {
+    let new_view = message.new_view().expect("NEW-VIEW");
+    (minbft.view, minbft.phase, minbft.due_view_change) = (View(2), Phase::Changing, None);
+    if as_evidence {
+        minbft.known_views.hold(View(2), message.clone(), Some(View(1)));
+        minbft.peer_mut(r(2)).gate.start_at(Place::of_start(View(2)));
+    }
+    step(&it.world, minbft, |minbft, cx| match as_evidence {
+        true => minbft.try_enter_known(cx),
+        false => drop(minbft.on_new_view(cx, message, new_view)),
+    });
+    minbft.active()
+}
+
 // MINBFT-E4 "… nor does the checkpoint that the view starts from".
 #[test]
 fn no_view_is_entered_with_a_component_that_its_base_shows_replaced() {
@@ -66,26 +89,14 @@ fn no_view_is_entered_with_a_component_that_its_base_shows_replaced() {
     for (named, as_evidence) in [(false, false), (true, false), (false, true), (true, true)] {
         let epochs = if named { vec![(r(3), 2)] } else { Vec::new() };
         let mut it = hidden(4, &epochs);
-        let own = it.world.view_change(2, 2);
-        let body = it.world.new_view_body(2, &[&own, &it.old, &it.hiding], &[&it.start]);
-        assert_eq!(body.base.0, Seq(24), "the start of view 1 rules");
-        let message = it.world.certify(2, Body::NewView(body.clone()));
+        let message = begun_from_the_hidden(&mut it);
         let mut minbft = it.world.minbft(4).clone();
         minbft.known_views.hold(View(1), it.start.clone(), None);
         // Nor does it rule a later start as evidence.
-        let judged = minbft.judge_new_view(&message, &body);
+        let judged = minbft.judge_new_view(&message, message.new_view().expect("NEW-VIEW"));
         assert_eq!(matches!(judged, Judgement::Open), named);
         assert_eq!(matches!(judged, Judgement::Valid { .. }), !named);
-        (minbft.view, minbft.phase) = (View(2), Phase::Changing);
-        if as_evidence {
-            minbft.known_views.hold(View(2), message.clone(), Some(View(1)));
-            minbft.peer_mut(r(2)).gate.start_at(Place::of_start(View(2)));
-        }
-        step(&it.world, &mut minbft, |minbft, cx| match as_evidence {
-            true => minbft.try_enter_known(cx),
-            false => drop(minbft.on_new_view(cx, &message, &body)),
-        });
-        assert_eq!(minbft.active(), !named, "{named} {as_evidence}");
+        assert_eq!(enters(&it, &mut minbft, &message, as_evidence), !named, "{named} {as_evidence}");
     }
 }
 
@@ -185,23 +196,12 @@ fn an_admitted_component_enters_no_view_that_its_predecessor_may_have_begun() {
     covers!("MINBFT-E11");
     for (at, as_evidence) in [(16, false), (17, false), (16, true), (17, true)] {
         let mut it = hidden(4, &[]);
-        let own = it.world.view_change(2, 2);
-        let body = it.world.new_view_body(2, &[&own, &it.old, &it.hiding], &[&it.start]);
-        let message = it.world.certify(2, Body::NewView(body.clone()));
+        let message = begun_from_the_hidden(&mut it);
         let mut minbft = it.world.minbft(4).clone();
         minbft.own_epoch = Some(2);
         learns(&it.world, &mut minbft, after_admission(&it.world, 4, at));
         minbft.known_views.hold(View(1), it.start.clone(), None);
-        (minbft.view, minbft.phase, minbft.due_view_change) = (View(2), Phase::Changing, None);
-        if as_evidence {
-            minbft.known_views.hold(View(2), message.clone(), Some(View(1)));
-            minbft.peer_mut(r(2)).gate.start_at(Place::of_start(View(2)));
-        }
-        step(&it.world, &mut minbft, |minbft, cx| match as_evidence {
-            true => minbft.try_enter_known(cx),
-            false => drop(minbft.on_new_view(cx, &message, &body)),
-        });
-        assert_eq!(minbft.active(), at == 16, "{at} {as_evidence}");
+        assert_eq!(enters(&it, &mut minbft, &message, as_evidence), at == 16, "{at} {as_evidence}");
     }
 }
 
@@ -228,14 +228,12 @@ fn a_primary_holds_the_start_that_it_has_certified() {
     covers!("MINBFT-V13");
     for of_its_own in [true, false] {
         let mut it = hidden(if of_its_own { 2 } else { 4 }, &[(r(3), 2)]);
-        let own = it.world.view_change(2, 2);
-        let body = it.world.new_view_body(2, &[&own, &it.old, &it.hiding], &[&it.start]);
-        let message = it.world.certify(2, Body::NewView(body.clone()));
+        let message = begun_from_the_hidden(&mut it);
         let mut minbft = it.world.minbft(if of_its_own { 2 } else { 4 }).clone();
         minbft.known_views.hold(View(1), it.start.clone(), None);
         minbft.view = View(3);
         step(&it.world, &mut minbft, |minbft, cx| {
-            minbft.on_new_view(cx, &message, &body);
+            minbft.on_new_view(cx, &message, message.new_view().expect("NEW-VIEW"));
         });
         assert_eq!(minbft.known_views.get(View(2)).is_some(), of_its_own);
     }
