@@ -183,12 +183,12 @@ pub(crate) fn certified(body: Body) -> Certified {
 }
 
 pub(crate) fn stable_proof() -> StableProof {
-    let vote = Arc::new(certified(checkpoint(Vec::new())));
+    let vote = Arc::new(certified(checkpoint(Vec::new(), false)));
     StableProof { votes: vec![vote.clone(), vote] }
 }
 
-fn checkpoint(epochs: Vec<(ReplicaId, u64)>) -> Body {
-    Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([2; 32]), epochs })
+fn checkpoint(epochs: Vec<(ReplicaId, u64)>, given: bool) -> Body {
+    Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([2; 32]), epochs, given })
 }
 
 pub(crate) fn request() -> SignedRequest {
@@ -230,8 +230,9 @@ pub(crate) fn bodies() -> Vec<Body> {
     vec![
         prepare,
         commit,
-        checkpoint(Vec::new()),
-        checkpoint(vec![(ReplicaId(1), 2)]),
+        checkpoint(Vec::new(), false),
+        checkpoint(vec![(ReplicaId(1), 2)], false),
+        checkpoint(vec![(ReplicaId(1), 2)], true),
         change,
         new_view,
         Body::AcceptNewView(AcceptNewView { view: View(1), new_view: Digest([3; 32]) }),

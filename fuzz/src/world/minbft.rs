@@ -173,8 +173,9 @@ impl World<MinBft> {
         let epochs: BTreeMap<ReplicaId, u64> = (0..(steps.byte() % 16).saturating_sub(12))
             .map(|_| (ReplicaId(u16::from(steps.byte() % 4)), u64::from(steps.byte() % 3)))
             .collect();
-        let epochs = epochs.into_iter().collect();
-        Checkpoint { seq: self.checkpoint_seq(steps), digest, epochs }
+        let epochs: Vec<_> = epochs.into_iter().collect();
+        let given = !epochs.is_empty() && steps.one_in(4);
+        Checkpoint { seq: self.checkpoint_seq(steps), digest, epochs, given }
     }
 
     fn stable(&self, steps: &mut Steps<'_>) -> StableProof {

@@ -81,7 +81,8 @@ impl Group {
         let votes = voters.iter().map(|(voter, epoch)| {
             let me = ReplicaId(*voter);
             let secret = &self.secrets[usize::from(*voter)];
-            let body = Body::Checkpoint(Checkpoint { seq: SEQ, digest, epochs: epochs.clone() });
+            let body =
+                Body::Checkpoint(Checkpoint { seq: SEQ, digest, epochs: epochs.clone(), given: false });
             let covered = MinBft::digest(&body, self.cluster.group.id(), me);
             let key = secret.trusted.clone().expect("it lives in this process");
             let mut component =

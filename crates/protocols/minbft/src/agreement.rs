@@ -336,7 +336,7 @@ impl Agreement for MinBft {
             self.committed,
             self.delivered,
             self.stable.0,
-            self.own_checkpoint.0,
+            self.own_checkpoint.seq,
             self.slots.keys().collect::<Vec<_>>(),
             self.started.base,
             self.started.end(),

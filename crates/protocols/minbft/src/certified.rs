@@ -163,10 +163,10 @@ impl Body {
                 let mut hasher = hasher(tag, group, from);
                 hasher.number(checkpoint.seq.0).digest(&checkpoint.digest);
                 if !checkpoint.epochs.is_empty() {
-                    hasher.number(checkpoint.epochs.len() as u64);
+                    hasher.number(checkpoint.written().count() as u64);
                 }
-                for (replica, epoch) in &checkpoint.epochs {
-                    hasher.number(u64::from(replica.0)).number(*epoch);
+                for (replica, epoch) in checkpoint.written() {
+                    hasher.number(u64::from(replica.0)).number(epoch);
                 }
                 hasher.finish()
             }

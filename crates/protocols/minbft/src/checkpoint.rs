@@ -9,6 +9,15 @@ use troth_blocks::Behind;
 use troth_core::{Cx, Note, rule};
 use troth_types::{Digest, ReplicaId, Seq, View};
 
+/// An own checkpoint that is yet to be vouched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DueCheckpoint {
+    pub(crate) seq: Seq,
+    pub(crate) digest: Digest,
+    /// Whether the state came from others, or may have.
+    pub(crate) given: bool,
+}
+
 impl MinBft {
     /// The certificates of the last stable checkpoint; none for genesis.
     #[must_use]
@@ -34,7 +43,7 @@ impl MinBft {
             cx.compact(seq);
         }
         self.compare_with_stable(cx);
-        self.due_checkpoints.push_back((seq, digest));
+        self.due_checkpoints.push_back(DueCheckpoint { seq, digest, given: false });
         self.settle(cx);
     }
 
@@ -45,32 +54,32 @@ impl MinBft {
             return;
         }
         rule!("MINBFT-C3");
-        let (last, digest) = self.own_checkpoint;
         let plain = self.config.follows(crate::Flaw::AdoptCounters);
-        if !plain && last > Place::of(self.requested).checkpoint {
-            // The first in a new view: it is what bounds this replica's commitments there.
-            let epochs = self.own_epochs.clone();
-            self.certify(cx, Body::Checkpoint(Checkpoint { seq: last, digest, epochs }));
+        if !plain && self.own_checkpoint.seq > Place::of(self.requested).checkpoint {
+            // The first in a new view: it is what bounds this replica's commitments there. As it was, whatever this replica
+            // knows by now (E5, E12).
+            self.certify(cx, Body::Checkpoint(self.own_checkpoint.clone()));
         }
         // Which of them are this component's to certify is known once the configuration names it.
         while self.is_named()
-            && let Some((seq, digest)) = self.due_checkpoints.pop_front()
+            && let Some(due) = self.due_checkpoints.pop_front()
         {
             // What was reached before this component was admitted is not its to certify.
-            if seq > self.own_checkpoint.0 && self.admitted_at().is_none_or(|at| seq >= at) {
-                self.own_checkpoint = (seq, digest);
-                self.committed = self.committed.max(seq);
-                self.certify_checkpoint(cx, seq, digest);
+            if due.seq > self.own_checkpoint.seq && self.admitted_at().is_none_or(|at| due.seq >= at) {
+                self.committed = self.committed.max(due.seq);
+                self.certify_checkpoint(cx, &due);
             }
         }
     }
 
-    fn certify_checkpoint(&mut self, cx: &mut Cx<'_, Self>, seq: Seq, digest: Digest) {
+    fn certify_checkpoint(&mut self, cx: &mut Cx<'_, Self>, due: &DueCheckpoint) {
         rule!("MINBFT-E5");
+        let DueCheckpoint { seq, digest, given } = *due;
         let epochs = self.configuration.epochs_at(seq);
-        // What it repeats in later views, whatever it knows by then.
-        self.own_epochs.clone_from(&epochs);
-        self.certify(cx, Body::Checkpoint(Checkpoint { seq, digest, epochs }));
+        rule!("MINBFT-E12");
+        let given = given && !epochs.is_empty();
+        self.own_checkpoint = Checkpoint { seq, digest, epochs, given };
+        self.certify(cx, Body::Checkpoint(self.own_checkpoint.clone()));
     }
 
     /// CHECKPOINT ⟨n, d⟩_UI(i).
@@ -293,8 +302,8 @@ impl MinBft {
         // A replica that reached a checkpoint by transfer issues its own CHECKPOINT, or it could never
         // drop what it certified before, nor commit to what follows. Those before it are of no use any more, and
         // none is certified while it only follows.
-        self.due_checkpoints.retain(|(due, _)| *due > reached.seq);
-        self.due_checkpoints.push_back((reached.seq, digest));
+        self.due_checkpoints.retain(|due| due.seq > reached.seq);
+        self.due_checkpoints.push_back(DueCheckpoint { seq: reached.seq, digest, given: true });
         if self.stable.0 == reached.seq {
             cx.stable(reached.seq, digest);
         }

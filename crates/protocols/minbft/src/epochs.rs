@@ -375,9 +375,10 @@ impl MinBft {
         if !new || signed.from == self.me || signed.request.to != to || !self.active() {
             return;
         }
-        // It could not begin there on what is known here, and is welcomed seldom.
+        // It could not begin there on what is known here, and is welcomed seldom. (Who has begun is kept out by the view's base.)
         rule!("MINBFT-E3");
-        if self.stable_proof.view() > self.view {
+        let begins = self.peer(signed.from).gate.processed().0 == 0;
+        if begins && self.stable_proof.view() > self.view {
             return;
         }
         rule!("MINBFT-E8");

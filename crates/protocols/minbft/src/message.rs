@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use troth_auth::Ui;
+use troth_core::rule;
 use troth_trusted::CounterValue;
 use troth_types::{Batch, Digest, ReplicaId, Seq, Signature, View};
 
@@ -29,15 +30,28 @@ pub struct Commit {
 }
 
 /// CHECKPOINT: the sender executed everything up to a batch and this is its state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Checkpoint {
     /// The last executed batch.
     pub seq: Seq,
     /// The state's digest.
     pub digest: Digest,
     /// The replicas whose component is not the one that the group began with, and its epoch, as the state has
-    /// it (deviation D17).
+    /// it (deviation D18).
     pub epochs: Vec<(ReplicaId, u64)>,
+    /// Whether the sender has the state from others, or may have: it did not execute the batch in this view or an earlier one
+    /// that it was in. Said only where the epochs name somebody.
+    pub given: bool,
+}
+
+impl Checkpoint {
+    /// Of nobody: stands behind the epochs where the state was given. Releases that know nothing of that take it for one more.
+    pub(crate) const GIVEN: (ReplicaId, u64) = (ReplicaId(u16::MAX), 0);
+
+    /// The epochs as they are written and certified.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (ReplicaId, u64)> + '_ {
+        self.epochs.iter().copied().chain(self.given.then_some(Self::GIVEN))
+    }
 }
 
 /// f+1 equal CHECKPOINTs of distinct replicas; for the genesis state, none.
@@ -57,9 +71,14 @@ impl StableProof {
         }
     }
 
-    /// The highest view in which one of the votes was certified.
+    /// The highest view in which one of the votes was certified; one above all views where the voters have the state from others,
+    /// for no view of theirs says in which one it came about.
     #[must_use]
     pub fn view(&self) -> View {
+        rule!("MINBFT-E12");
+        if matches!(self.votes.first().map(|vote| &vote.body), Some(Body::Checkpoint(vote)) if vote.given) {
+            return View(u64::MAX);
+        }
         self.votes.iter().map(|vote| View(vote.value().view())).max().unwrap_or_default()
     }
 }

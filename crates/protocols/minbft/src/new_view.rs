@@ -209,7 +209,7 @@ impl MinBft {
             self.log_frames(cx, &batch.frames);
         }
         // An own checkpoint above the start, from a state transfer, stands for the numbers below it.
-        self.committed = self.started.end().max(self.own_checkpoint.0);
+        self.committed = self.started.end().max(self.own_checkpoint.seq);
         if !self.is_primary() {
             let accept = AcceptNewView { view: self.view, new_view: message.digest };
             self.certify(cx, Body::AcceptNewView(accept));
@@ -228,7 +228,7 @@ impl MinBft {
             self.fetch_stable_state(cx);
         }
         // A checkpoint right away shrinks what the next view change must show.
-        if self.delivered == self.started.end() && self.delivered > self.own_checkpoint.0 {
+        if self.delivered == self.started.end() && self.delivered > self.own_checkpoint.seq {
             cx.checkpoint();
         }
         self.recheck = true;

@@ -1,5 +1,6 @@
 //! A start from the log: the replica goes on from its own certified messages, which bind it.
 
+use crate::checkpoint::DueCheckpoint;
 use crate::evidence::Walk;
 use crate::known_views::rests_on;
 use crate::message::{Body, Certified, Message, Record};
@@ -84,14 +85,17 @@ impl MinBft {
         self.truncate_logs();
         // A state that came by transfer may be ahead of everything this replica certified: it goes on
         // there, and its own CHECKPOINT comes first.
-        self.committed = self.committed.max(self.delivered).max(self.own_checkpoint.0);
+        self.committed = self.committed.max(self.delivered).max(self.own_checkpoint.seq);
         // The log may have been cut behind the last commitments of this view.
         self.read_barrier = self.read_barrier.max(promised.1);
         if promised.0 == self.view && self.active() {
             self.committed = self.committed.max(promised.1);
         }
-        if snapshot.0 > self.own_checkpoint.0 {
-            self.due_checkpoints.push_back(snapshot);
+        if snapshot.0 > self.own_checkpoint.seq {
+            // Nothing tells any more whether it came from others.
+            rule!("MINBFT-E12");
+            let (seq, digest) = snapshot;
+            self.due_checkpoints.push_back(DueCheckpoint { seq, digest, given: true });
         }
         if !self.has_joined() {
             self.stand_aside();
@@ -166,8 +170,7 @@ impl MinBft {
             }
             Body::Checkpoint(checkpoint) => {
                 walk.checkpoint = walk.checkpoint.max(checkpoint.seq);
-                self.own_checkpoint = (walk.checkpoint, checkpoint.digest);
-                self.own_epochs.clone_from(&checkpoint.epochs);
+                self.own_checkpoint.clone_from(checkpoint);
                 if checkpoint.seq >= self.stable.0 {
                     // Or nothing that f+1 replicas vouched for would be stable after all of those restarted.
                     self.checkpoint_votes.entry(checkpoint.seq).or_default().insert(me, message.clone());

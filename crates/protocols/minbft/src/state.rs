@@ -1,8 +1,9 @@
 //! The state of a MinBFT replica, and how certified messages pass through it in order.
 
 use crate::candidates::Candidates;
+use crate::checkpoint::DueCheckpoint;
 use crate::known_views::KnownViews;
-use crate::message::{Body, Certified, SignedRequest, StableProof};
+use crate::message::{Body, Certified, Checkpoint, SignedRequest, StableProof};
 use crate::peer::{Logged, Peer};
 use crate::place::Place;
 use crate::{Config, evidence};
@@ -121,11 +122,9 @@ pub struct MinBft {
     /// The last number this replica committed to (as primary: proposed) in its view.
     pub(crate) committed: Seq,
     /// The last own checkpoint this replica asked to have certified.
-    pub(crate) own_checkpoint: (Seq, Digest),
-    /// The epochs that it named.
-    pub(crate) own_epochs: Vec<(ReplicaId, u64)>,
+    pub(crate) own_checkpoint: Checkpoint,
     /// Own checkpoints whose CHECKPOINT waits: none is certified while a view changes.
-    pub(crate) due_checkpoints: VecDeque<(Seq, Digest)>,
+    pub(crate) due_checkpoints: VecDeque<DueCheckpoint>,
     /// The digests of own checkpoints not below the stable one.
     pub(crate) own_digests: BTreeMap<Seq, Digest>,
     /// The newest own state with a known digest, where a log may begin.
@@ -215,8 +214,7 @@ impl MinBft {
             peers: group.all().map(|_| Peer::new(&config)).collect(),
             requested: CounterValue(0),
             committed: Seq(0),
-            own_checkpoint: (Seq(0), Digest::ZERO),
-            own_epochs: Vec::new(),
+            own_checkpoint: Checkpoint::default(),
             due_checkpoints: VecDeque::new(),
             own_digests: BTreeMap::new(),
             own_state: Seq(0),
@@ -280,7 +278,7 @@ impl MinBft {
     pub(crate) fn highest(&self) -> Seq {
         rule!("MINBFT-W2");
         let plain = self.config.follows(crate::Flaw::AdoptCounters);
-        let own = if plain { self.own_checkpoint.0 } else { Place::of(self.requested).checkpoint };
+        let own = if plain { self.own_checkpoint.seq } else { Place::of(self.requested).checkpoint };
         Seq(self.stable.0.min(own).0 + self.config.window)
     }
 

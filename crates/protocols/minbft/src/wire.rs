@@ -34,7 +34,7 @@ impl Wire for Body {
                 checkpoint.seq.encode(out);
                 checkpoint.digest.encode(out);
                 if !checkpoint.epochs.is_empty() {
-                    put_list(out, &checkpoint.epochs);
+                    put_list(out, &checkpoint.written().collect::<Vec<_>>());
                 }
             }
             Self::ViewChange(change) => {
@@ -90,17 +90,18 @@ impl Body {
             1 => Self::Commit(Commit { prepare: Certified::decode_nested(reader, depth.max(1) + 1)? }),
             2 | 7 => {
                 let (seq, digest) = (Wire::decode(reader)?, Wire::decode(reader)?);
-                let epochs: Vec<(ReplicaId, u64)> = match tag {
+                let mut epochs: Vec<(ReplicaId, u64)> = match tag {
                     2 => Vec::new(),
-                    _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
+                    _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM + 1)?,
                 };
+                let given = epochs.pop_if(|last| *last == Checkpoint::GIVEN).is_some();
                 if !epochs.is_sorted_by(|one, next| one.0 < next.0) {
                     return Err(Malformed::Invalid("a CHECKPOINT names each replica once, in order"));
                 }
                 if tag == 7 && epochs.is_empty() {
                     return Err(Malformed::Invalid("a CHECKPOINT without epochs is written without them"));
                 }
-                Self::Checkpoint(Checkpoint { seq, digest, epochs })
+                Self::Checkpoint(Checkpoint { seq, digest, epochs, given })
             }
             3 => {
                 let to = Wire::decode(reader)?;

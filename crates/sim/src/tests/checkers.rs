@@ -313,11 +313,8 @@ fn notes_reach_their_checkers() {
 #[test]
 fn certified_digests_bind_the_sender() {
     let group = MinBftWorld::group(1);
-    let body: Body<MinBftWorld> = troth_minbft::Body::Checkpoint(troth_minbft::Checkpoint {
-        seq: Seq(1),
-        digest: Digest::ZERO,
-        epochs: Vec::new(),
-    });
+    let body: Body<MinBftWorld> =
+        troth_minbft::Body::Checkpoint(troth_minbft::Checkpoint { seq: Seq(1), ..Default::default() });
     assert_ne!(
         MinBftWorld::digest(&body, &group, ReplicaId(0)),
         MinBftWorld::digest(&body, &group, ReplicaId(1))

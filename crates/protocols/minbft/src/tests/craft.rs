@@ -34,7 +34,10 @@ impl World {
 
     /// CHECKPOINT.
     pub(super) fn checkpoint(&mut self, by: u16, seq: u64, digest: Digest) -> Arc<Certified> {
-        self.certify(by, Body::Checkpoint(Checkpoint { seq: Seq(seq), digest, epochs: Vec::new() }))
+        self.certify(
+            by,
+            Body::Checkpoint(Checkpoint { seq: Seq(seq), digest, epochs: Vec::new(), given: false }),
+        )
     }
 
     /// f+1 CHECKPOINTs by these replicas.

@@ -148,7 +148,8 @@ fn a_primary_begins_with_no_component_that_its_base_shows_replaced() {
 fn a_liar_in_a_start_keeps_nobody_out_of_the_next() {
     covers!("MINBFT-E4");
     let mut world = World::with(5, SMALL, &[2]);
-    let lie = crate::Checkpoint { seq: Seq(4), digest: Digest([7; 32]), epochs: vec![(r(2), 9)] };
+    let lie =
+        crate::Checkpoint { seq: Seq(4), digest: Digest([7; 32]), epochs: vec![(r(2), 9)], given: false };
     world.certify(0, Body::Checkpoint(lie));
     let changes = [1, 0, 3].map(|by| world.view_change(by, 1));
     let start = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
@@ -210,10 +211,18 @@ fn an_admitted_component_enters_no_view_that_its_predecessor_may_have_begun() {
 fn an_admitted_component_that_may_not_work_in_a_view_is_followed_out_of_it() {
     covers!("MINBFT-E8");
     let it = hidden(4, &[]);
-    for (at, welcome) in [(16, false), (17, true)] {
+    // What it can begin on (E3) is not asked of who has begun.
+    let mut of_no_view = proof(28, &[(r(3), 2)]);
+    for vote in &mut of_no_view.votes {
+        if let Body::Checkpoint(checkpoint) = &mut Arc::make_mut(vote).body {
+            checkpoint.given = true;
+        }
+    }
+    assert_eq!(of_no_view.view(), View(u64::MAX));
+    let plain = proof(28, &[(r(3), 2)]);
+    for (at, welcome, known) in [(16, false, &plain), (17, true, &plain), (17, true, &of_no_view)] {
         let mut minbft = works_beside(&it, at);
-        (minbft.stable, minbft.stable_proof) =
-            ((Seq(28), Digest([7; 32])), Arc::new(proof(28, &[(r(3), 2)])));
+        (minbft.stable, minbft.stable_proof) = ((Seq(28), Digest([7; 32])), Arc::new(known.clone()));
         assert_eq!(minbft.may_be_welcomed(r(3)), welcome);
         let wish = it.world.wish(3, 3);
         let said = step(&it.world, &mut minbft, |minbft, cx| minbft.welcome(cx, &wish));

@@ -3,6 +3,7 @@
 
 mod beyond;
 mod craft;
+mod given;
 mod harness;
 mod hidden;
 mod journal;

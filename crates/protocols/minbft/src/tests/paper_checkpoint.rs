@@ -118,7 +118,7 @@ fn what_is_stable_bounds_its_proposals() {
     let mut world = World::with(3, config, &[0]);
     world.frames_one_by_one(20);
     assert_eq!(world.executed(0), 8);
-    assert_eq!(world.minbft(0).own_checkpoint.0, Seq(8), "its own is ahead");
+    assert_eq!(world.minbft(0).own_checkpoint.seq, Seq(8), "its own is ahead");
     assert_eq!(world.sent_by(0, Kind::Prepare).len(), 8, "9 > min(0, 8) + 8");
     let vote = world.checkpoint(1, 4, world.minbft(0).own_digests[&Seq(4)]);
     world.say(0, &vote);
@@ -352,7 +352,7 @@ fn what_f_plus_1_vouched_for_is_stable_though_all_of_them_restarted() {
         let frame = world.frame(1, number, &format!("op{number}"));
         world.request(&[0, 1], &frame);
     }
-    let vouched = |world: &World, replica| world.minbft(replica).own_checkpoint.0;
+    let vouched = |world: &World, replica| world.minbft(replica).own_checkpoint.seq;
     assert!((0..2).all(|replica| vouched(&world, replica) == Seq(4) && world.stable(replica) == Seq(0)));
     for replica in 0..2 {
         world.node_mut(replica).disk.sync();

@@ -59,7 +59,12 @@ fn placed(world: &mut World) -> Vec<(u16, Body, Vec<CounterValue>)> {
         (2, Body::Commit(Commit { prepare: one }), vec![at(1, 2), at(1, 9), behind(1)]),
         (
             1,
-            Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest::ZERO, epochs: Vec::new() }),
+            Body::Checkpoint(Checkpoint {
+                seq: Seq(4),
+                digest: Digest::ZERO,
+                epochs: Vec::new(),
+                given: false,
+            }),
             vec![four(0), four(1), four(2)],
         ),
         (1, Body::ViewChange(change), vec![at(1, 0)]),
@@ -115,8 +120,12 @@ fn a_misplaced_message_condemns_its_sender() {
     covers!("MINBFT-U2");
     for n in [3, 5] {
         let mut world = World::with(n, SMALL, &[2]);
-        let checkpoint =
-            Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest::ZERO, epochs: Vec::new() });
+        let checkpoint = Body::Checkpoint(Checkpoint {
+            seq: Seq(4),
+            digest: Digest::ZERO,
+            epochs: Vec::new(),
+            given: false,
+        });
         let wrong = world.certify_at(1, CounterValue::new(1, 1), checkpoint);
         world.say(2, &wrong);
         assert!(world.condemned(2, 1).is_some());

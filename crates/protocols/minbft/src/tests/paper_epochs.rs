@@ -29,7 +29,7 @@ pub(super) fn proof_with(
     seq: u64,
     epochs: &[(ReplicaId, u64)],
 ) -> StableProof {
-    let body = Checkpoint { seq: Seq(seq), digest: Digest([7; 32]), epochs: epochs.to_vec() };
+    let body = Checkpoint { seq: Seq(seq), digest: Digest([7; 32]), epochs: epochs.to_vec(), given: false };
     StableProof { votes: by.iter().map(|by| world.certify(*by, Body::Checkpoint(body.clone()))).collect() }
 }
 
@@ -198,7 +198,7 @@ fn a_new_component_that_begins_otherwise_is_condemned() {
 fn a_view_change_does_not_stand_beside_one_that_shows_its_component_replaced() {
     covers!("MINBFT-E4");
     let mut world = World::with(5, SMALL, &[4]);
-    let body = Checkpoint { seq: Seq(4), digest: Digest([7; 32]), epochs: vec![(r(0), 2)] };
+    let body = Checkpoint { seq: Seq(4), digest: Digest([7; 32]), epochs: vec![(r(0), 2)], given: false };
     world.certify(1, Body::Checkpoint(body));
     world.wishes(&[0, 1, 2], 4, 1);
     let changes: Vec<Arc<Certified>> = [0, 1, 2, 3].map(|by| world.view_change(by, 1)).to_vec();
@@ -445,9 +445,9 @@ fn a_checkpoint_is_repeated_with_the_epochs_that_it_named() {
     let change = world.operator_frame(1, &admit(2, 2));
     world.request_all(&change);
     world.pass(3_000_000);
-    let named = world.minbft(0).own_epochs.clone();
-    assert_eq!(named, [(r(2), 2)]);
+    let vouched = world.minbft(0).own_checkpoint.clone();
+    assert_eq!((&*vouched.epochs, vouched.given), (&[(r(2), 2)][..], false));
     world.crash(0);
     world.restart(0);
-    assert_eq!(world.minbft(0).own_epochs, named);
+    assert_eq!(world.minbft(0).own_checkpoint, vouched);
 }

@@ -72,7 +72,12 @@ fn a_checkpoint_of_the_view_counts_as_acceptance() {
     }
     assert_eq!(world.executed(4), 0, "the primary and itself");
     let place = Place::of_checkpoint(View(1), Seq(4)).expect("possible");
-    let body = Body::Checkpoint(crate::Checkpoint { seq: Seq(4), digest: Digest::ZERO, epochs: Vec::new() });
+    let body = Body::Checkpoint(crate::Checkpoint {
+        seq: Seq(4),
+        digest: Digest::ZERO,
+        epochs: Vec::new(),
+        given: false,
+    });
     let checkpoint = world.certify_at(2, place, body);
     world.say(4, &checkpoint);
     assert_eq!(world.executed(4), 1);

@@ -52,7 +52,12 @@ fn votes_of_a_stable_number_are_counted_until_none_is_of_a_far_view() {
     world.wishes(&[0, 1, 2], 4, 2);
     let vote = |world: &mut World, by: u16, view: u64| {
         let seq = Seq(SMALL.interval);
-        let body = Body::Checkpoint(crate::Checkpoint { seq, digest: Digest([7; 32]), epochs: Vec::new() });
+        let body = Body::Checkpoint(crate::Checkpoint {
+            seq,
+            digest: Digest([7; 32]),
+            epochs: Vec::new(),
+            given: false,
+        });
         let value = Place::of_checkpoint(View(view), seq).expect("possible");
         let vote = world.certify_at(by, value, body);
         world.say(4, &vote);

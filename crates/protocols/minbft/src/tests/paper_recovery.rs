@@ -359,7 +359,7 @@ fn checkpoints_alone_show_the_view() {
         Body::Checkpoint(crate::Checkpoint {
             seq: Seq(seq),
             digest: Digest([seq as u8; 32]),
-            epochs: Vec::new(),
+            ..crate::Checkpoint::default()
         })
     };
     let own = [
@@ -378,7 +378,7 @@ fn checkpoints_alone_show_the_view() {
     };
     minbft.on_start(&mut cx, start);
     assert_eq!((minbft.view, minbft.active()), (View(1), true));
-    assert_eq!((minbft.requested, minbft.own_checkpoint.0), (own[1].value(), Seq(16)));
+    assert_eq!((minbft.requested, minbft.own_checkpoint.seq), (own[1].value(), Seq(16)));
     assert_eq!(minbft.started.digest, new_view.digest);
     assert_eq!(minbft.committed, Seq(16), "its next commitment is to 17");
 }
@@ -464,8 +464,12 @@ fn an_own_checkpoint_stands_for_what_is_below_it() {
     covers!("MINBFT-R4");
     let mut world = World::with(3, SMALL, &[]);
     let place = Place::of_checkpoint(View(0), Seq(8)).expect("possible");
-    let body =
-        Body::Checkpoint(crate::Checkpoint { seq: Seq(8), digest: Digest([8; 32]), epochs: Vec::new() });
+    let body = Body::Checkpoint(crate::Checkpoint {
+        seq: Seq(8),
+        digest: Digest([8; 32]),
+        epochs: Vec::new(),
+        given: false,
+    });
     let own = world.certify_at(2, place, body);
     let started = |records: Vec<crate::Record>| {
         let mut minbft = crate::MinBft::new(r(2), world.group, world.config);

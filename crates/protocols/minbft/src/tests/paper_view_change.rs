@@ -428,7 +428,12 @@ fn a_checkpoint_alone_shows_the_view_that_its_sender_worked_in() {
     world.certify_at(
         1,
         Place::of_view_change(View(3)),
-        Body::Checkpoint(crate::Checkpoint { seq: Seq(2), digest: Digest::ZERO, epochs: Vec::new() }),
+        Body::Checkpoint(crate::Checkpoint {
+            seq: Seq(2),
+            digest: Digest::ZERO,
+            epochs: Vec::new(),
+            given: false,
+        }),
     );
     let anchor = world.checkpoint(1, 1, Digest::ZERO);
     assert_eq!(Place::of(anchor.value()), Place { view: View(3), checkpoint: Seq(1), count: 0 });

@@ -4,6 +4,7 @@
 use super::harness::{Kind, SMALL, World, covers, r};
 use super::paper_epochs::{admit, after_admission, order, proof_with, with_a_readmitted_replica};
 use crate::MinBft;
+use crate::checkpoint::DueCheckpoint;
 use crate::message::{AcceptNewView, Body, Certified, Message, Record};
 use crate::place::Place;
 use crate::state::Phase;
@@ -237,13 +238,14 @@ fn a_readmitted_replica_goes_on_though_its_state_is_older_than_its_admission() {
     };
     assert!(goes_on(&minbft), "what it certified shows that it was named");
     assert!(!minbft.is_settled(), "what its earlier component promised is not executed here");
-    minbft.due_checkpoints.push_back((Seq(1), Digest([1; 32])));
+    let due = DueCheckpoint { seq: Seq(1), digest: Digest([1; 32]), given: true };
+    minbft.due_checkpoints.push_back(due);
     step(&world, &mut minbft, MinBft::try_checkpoint);
-    assert_eq!(minbft.own_checkpoint.0, Seq(0), "whether that is its to certify it cannot tell yet");
+    assert_eq!(minbft.own_checkpoint.seq, Seq(0), "whether that is its to certify it cannot tell yet");
     let configuration = after_admission(&world, 4, 1);
     learns(&world, &mut minbft, configuration);
     step(&world, &mut minbft, MinBft::try_checkpoint);
-    assert_eq!(minbft.own_checkpoint.0, Seq(1));
+    assert_eq!(minbft.own_checkpoint.seq, Seq(1));
     assert!(goes_on(&minbft), "its acceptance, which reaches above n_r, is not its earlier component's");
 }
 

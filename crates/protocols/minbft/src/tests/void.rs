@@ -4,6 +4,7 @@
 use super::harness::{SMALL, World, covers, r};
 use super::paper_epochs::proof_with;
 use super::replaced::{learns, settled_admission, step};
+use crate::checkpoint::DueCheckpoint;
 use crate::message::{Body, Message, StableProof};
 use crate::place::Place;
 use crate::state::Phase;
@@ -90,7 +91,7 @@ fn checkpoints_reached_by_transfer_do_not_pile_up() {
         let reached = troth_core::Reached { seq, ..troth_core::Reached::default() };
         let digest = troth_types::Digest([seq.0 as u8; 32]);
         step(&world, &mut minbft, |minbft, cx| minbft.installed(cx, reached, digest, &|_, _| false));
-        assert_eq!(minbft.due_checkpoints, [(seq, digest)]);
+        assert_eq!(minbft.due_checkpoints, [DueCheckpoint { seq, digest, given: true }]);
     }
     learns(&world, &mut minbft, (*world.configuration).clone());
     assert_eq!(minbft.due_checkpoints.len(), 1);

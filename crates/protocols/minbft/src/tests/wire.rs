@@ -42,8 +42,14 @@ fn samples() -> Samples {
     let stubs = world.view_change(1, 2);
     world.view_change(2, 1);
     let accept = world.accept(2, &new_view);
-    let body = Checkpoint { seq: Seq(8), digest: Digest([8; 32]), epochs: vec![(super::harness::r(1), 2)] };
-    let replaced = world.certify(0, Body::Checkpoint(body));
+    let body = Checkpoint {
+        seq: Seq(8),
+        digest: Digest([8; 32]),
+        epochs: vec![(super::harness::r(1), 2)],
+        given: false,
+    };
+    let replaced = world.certify(0, Body::Checkpoint(body.clone()));
+    let given = world.certify(2, Body::Checkpoint(Checkpoint { given: true, ..body }));
     let bodies = vec![
         ("prepare", prepare),
         ("commit", commit),
@@ -53,6 +59,7 @@ fn samples() -> Samples {
         ("view-change with stubs", stubs),
         ("accept-new-view", accept),
         ("checkpoint with epochs", replaced),
+        ("checkpoint of a given state", given),
     ];
     Samples { world, bodies }
 }
@@ -271,7 +278,12 @@ fn a_digest_binds_every_field() {
     fresh(Body::Commit(Commit { prepare: inner }));
     fresh(Body::Commit(Commit { prepare: Arc::new(moved) }));
     for (seq, byte) in [(4, 1), (5, 1), (4, 2)] {
-        fresh(Body::Checkpoint(Checkpoint { seq: Seq(seq), digest: Digest([byte; 32]), epochs: Vec::new() }));
+        fresh(Body::Checkpoint(Checkpoint {
+            seq: Seq(seq),
+            digest: Digest([byte; 32]),
+            epochs: Vec::new(),
+            given: false,
+        }));
     }
     for to in [1, 2] {
         fresh(Body::RequestViewChange(crate::RequestViewChange { to: View(to) }));
@@ -357,6 +369,7 @@ const PINNED: &[&str] = &[
     "view-change with stubs ea3f41b25ae61511 74c4eb0b9d19018d",
     "accept-new-view a93b32670549e134 2c5d1c289b1477db",
     "checkpoint with epochs 463e44143eaca77f fd8ce70c3f2f6760",
+    "checkpoint of a given state e0cfad840f9a418b 6f1b1ff86368676d",
     "request-view-change 45f02b17a92f4e18",
     "status 6a47756ee934ee12",
     "status that wants 03168f20ccb0d09e",

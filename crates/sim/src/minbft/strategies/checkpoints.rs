@@ -32,7 +32,7 @@ impl Strategy<MinBftWorld> for Conflicting {
             4 if hand.rng.one_in(4) => seq = Seq(u64::MAX),
             _ => {}
         }
-        Body::Checkpoint(Checkpoint { seq, digest, epochs: Vec::new() })
+        Body::Checkpoint(Checkpoint { seq, digest, epochs: Vec::new(), given: false })
     }
 
     fn send(&mut self, hand: &mut MinBftHand<'_>, _: usize, to: ReplicaId, message: Peer) {
@@ -51,8 +51,12 @@ impl Strategy<MinBftWorld> for Conflicting {
 
     fn tick(&mut self, hand: &mut MinBftHand<'_>) {
         if hand.rng.one_in(40) {
-            let body =
-                Body::Checkpoint(Checkpoint { seq: self.last, digest: Digest([9; 32]), epochs: Vec::new() });
+            let body = Body::Checkpoint(Checkpoint {
+                seq: self.last,
+                digest: Digest([9; 32]),
+                epochs: Vec::new(),
+                given: false,
+            });
             if let Some(message) = hand.certify(body) {
                 for to in hand.others() {
                     hand.send_evil(to, PeerMessage::Protocol(message.clone()));

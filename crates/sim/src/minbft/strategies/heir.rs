@@ -54,7 +54,7 @@ impl Heir {
         }
         self.shown.clear();
         for (seq, epochs) in [(LONG_STABLE, Vec::new()), (admitted, vec![(hand.me, 2)])] {
-            let vote = Checkpoint { seq, digest: Digest([7; 32]), epochs };
+            let vote = Checkpoint { seq, digest: Digest([7; 32]), epochs, given: false };
             self.shown.extend(hand.certify_as_heir(at, Body::Checkpoint(vote)));
         }
         self.works = Some((view, admitted.next()));
