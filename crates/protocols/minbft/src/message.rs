@@ -50,7 +50,8 @@ impl Checkpoint {
 
     /// The epochs as they are written and certified.
     pub(crate) fn written(&self) -> impl Iterator<Item = (ReplicaId, u64)> + '_ {
-        self.epochs.iter().copied().chain(self.given.then_some(Self::GIVEN))
+        let mark = (self.given && !self.epochs.is_empty()).then_some(Self::GIVEN);
+        self.epochs.iter().copied().chain(mark)
     }
 }
 

@@ -92,15 +92,17 @@ impl Body {
                 let (seq, digest) = (Wire::decode(reader)?, Wire::decode(reader)?);
                 let mut epochs: Vec<(ReplicaId, u64)> = match tag {
                     2 => Vec::new(),
-                    _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM + 1)?,
+                    _ => reader.list("a CHECKPOINT's epochs", MAX_QUORUM)?,
                 };
-                let given = epochs.pop_if(|last| *last == Checkpoint::GIVEN).is_some();
                 if !epochs.is_sorted_by(|one, next| one.0 < next.0) {
                     return Err(Malformed::Invalid("a CHECKPOINT names each replica once, in order"));
                 }
                 if tag == 7 && epochs.is_empty() {
                     return Err(Malformed::Invalid("a CHECKPOINT without epochs is written without them"));
                 }
+                // What releases take that know of no mark, this one takes, too: it stands in logs. A mark beside nothing
+                // is what it is to them.
+                let given = epochs.len() > 1 && epochs.pop_if(|last| *last == Checkpoint::GIVEN).is_some();
                 Self::Checkpoint(Checkpoint { seq, digest, epochs, given })
             }
             3 => {

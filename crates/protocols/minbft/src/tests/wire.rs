@@ -1,7 +1,7 @@
 //! The wire: every message there and back, nothing that bytes from outside can break, and the encodings
 //! and certified digests of this version, pinned.
 
-use super::harness::{SMALL, World};
+use super::harness::{SMALL, World, r};
 use crate::message::{
     Body, Certified, Checkpoint, Commit, LogEntry, Message, NewView, Prepare, Record, StableProof, Status,
     ViewChange,
@@ -42,12 +42,7 @@ fn samples() -> Samples {
     let stubs = world.view_change(1, 2);
     world.view_change(2, 1);
     let accept = world.accept(2, &new_view);
-    let body = Checkpoint {
-        seq: Seq(8),
-        digest: Digest([8; 32]),
-        epochs: vec![(super::harness::r(1), 2)],
-        given: false,
-    };
+    let body = Checkpoint { seq: Seq(8), digest: Digest([8; 32]), epochs: vec![(r(1), 2)], given: false };
     let replaced = world.certify(0, Body::Checkpoint(body.clone()));
     let given = world.certify(2, Body::Checkpoint(Checkpoint { given: true, ..body }));
     let bodies = vec![
@@ -257,7 +252,7 @@ fn a_digest_binds_every_field() {
     let mut seen = std::collections::BTreeSet::new();
     let mut fresh = |body: Body| {
         for from in [0, 1] {
-            assert!(seen.insert(body.digest(group, super::harness::r(from)).0), "{body:?} by {from}");
+            assert!(seen.insert(body.digest(group, r(from)).0), "{body:?} by {from}");
         }
     };
     let find =
@@ -284,6 +279,9 @@ fn a_digest_binds_every_field() {
             epochs: Vec::new(),
             given: false,
         }));
+    }
+    for (epochs, given) in [(vec![(r(1), 2)], false), (vec![(r(1), 3)], false), (vec![(r(1), 2)], true)] {
+        fresh(Body::Checkpoint(Checkpoint { seq: Seq(4), digest: Digest([1; 32]), epochs, given }));
     }
     for to in [1, 2] {
         fresh(Body::RequestViewChange(crate::RequestViewChange { to: View(to) }));
@@ -323,7 +321,7 @@ fn a_changed_body_does_not_verify() {
     let samples = samples();
     for (name, message) in &samples.bodies {
         let mut forged = (**message).clone();
-        forged.from = super::harness::r((forged.from.0 + 1) % 3);
+        forged.from = r((forged.from.0 + 1) % 3);
         let as_it_is = samples.world.authentic(&Message::Certified(Arc::new(forged.clone())));
         assert!(matches!(as_it_is, Err(MessageError::Malformed(_))), "{name}: the digest is not its own");
         forged.digest = forged.body.digest(samples.world.group.id(), forged.from);
@@ -389,6 +387,49 @@ fn encodings() -> Vec<Vec<u8>> {
     messages(&samples).iter().map(|(_, message)| message.to_wire().to_vec()).collect()
 }
 
+// MINBFT-E12: the mark changes nothing of which bytes are a CHECKPOINT. Logs hold what releases took that know of none.
+#[test]
+fn a_mark_is_one_more_epoch_of_nobody_to_who_does_not_know_it() {
+    let nobody = (troth_types::ReplicaId(u16::MAX), 0);
+    let many = |count: u16| (0..count).map(|number| (r(number), 2)).collect::<Vec<_>>();
+    let marked = |mut epochs: Vec<_>| {
+        epochs.push(nobody);
+        epochs
+    };
+    for (listed, taken) in [
+        (vec![(r(1), 2)], Some((vec![(r(1), 2)], false))),
+        (marked(many(1)), Some((many(1), true))),
+        (marked(many(127)), Some((many(127), true))),
+        (many(128), Some((many(128), false))),
+        (vec![nobody], Some((vec![nobody], false))),
+        (vec![(r(1), 2), (nobody.0, 1)], Some((vec![(r(1), 2), (nobody.0, 1)], false))),
+        (vec![], None),
+        (marked(many(128)), None),
+        (marked(marked(many(1))), None),
+        (vec![nobody, (r(1), 2)], None),
+        (vec![(r(2), 2), (r(1), 2), nobody], None),
+    ] {
+        let mut bytes = vec![7];
+        Seq(4).encode(&mut bytes);
+        Digest([1; 32]).encode(&mut bytes);
+        troth_types::put_list(&mut bytes, &listed);
+        let bytes = bytes::Bytes::from(bytes);
+        let body = Body::from_wire(&bytes).ok();
+        let read = body.as_ref().map(|body| match body {
+            Body::Checkpoint(checkpoint) => (checkpoint.epochs.clone(), checkpoint.given),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(read, taken, "{listed:?}");
+        assert!(body.is_none_or(|body| body.to_wire() == bytes));
+    }
+    // Nor is one written where nobody is named.
+    let bare = Body::Checkpoint(Checkpoint { given: true, ..Checkpoint::default() });
+    let plain = Body::Checkpoint(Checkpoint::default());
+    assert_eq!(bare.to_wire(), plain.to_wire());
+    let digest = |body: &Body| body.digest(troth_types::GroupId([1; 16]), r(0));
+    assert_eq!(digest(&bare), digest(&plain));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -396,7 +437,7 @@ proptest! {
     /// other encoding. Whatever decodes is judged by its claims without a panic.
     #[test]
     fn changed_bytes_never_panic(
-        which in 0usize..12,
+        which in 0usize..32,
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<Option<prop::sample::Index>>(),
     ) {
