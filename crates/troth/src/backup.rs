@@ -69,8 +69,8 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
     let known = Known::load(&layout, &cluster)?;
     let (present, configuration) = (known.present(&cluster), known.configuration);
     let ask = || Source::open(&cluster, &configuration, &secret, &socket);
-    let mut source = if arguments.last {
-        last(give_up, &ask)?
+    let (mut source, holds_all) = if arguments.last {
+        (last(give_up, &ask)?, false)
     } else {
         // Those of a client that was removed are keys, too: that they are of no use is to be said.
         let has_keys = has_keys(&layout, &cluster) || has_keys(&layout, &present);
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &Backup) -> Result<(), Failure> {
         manifest.number,
         certified(&cluster)
     );
-    report(&manifest, &content_of(cluster.service, backup.content.entries()), source.executed);
+    report(&manifest, &content_of(cluster.service, backup.content.entries()), source.executed, holds_all);
     say!("content digest {}", hex::encode(&backup.content_digest().0));
     Ok(())
 }
@@ -121,13 +121,15 @@ pub(crate) fn content_of(service: Service, entries: u64) -> String {
     format!("{} of the service's content{what}", count_of(entries, "entry", "entries"))
 }
 
-fn report(manifest: &Manifest, content: &str, executed: Seq) {
+fn report(manifest: &Manifest, content: &str, executed: Seq, holds_all: bool) {
     say!(
         "{content}, which `troth restore` brings back; {} in all, with what is kept for clients and of the group itself. {}.",
         manifest.entries,
         count(manifest.state_bytes, "byte")
     );
     match executed.0.saturating_sub(manifest.number) {
+        // What brought the group to a checkpoint comes behind, and is nothing that anybody would miss.
+        _ if holds_all => say!("All that was acknowledged before it was begun is in it."),
         0 => {}
         1 => say!("One later batch, which the replica had executed when it was asked, is not in it."),
         beyond => {
@@ -182,7 +184,7 @@ fn last(give_up: Instant, ask: &dyn Fn() -> Result<Source, BackupError>) -> Resu
     }
 }
 
-/// A checkpoint that holds everything acknowledged before now, where that can be had; else the last one.
+/// A checkpoint that holds everything acknowledged before now, and true, where that can be had; else the last one.
 fn current(
     arguments: &Backup,
     layout: &Layout,
@@ -190,7 +192,7 @@ fn current(
     has_keys: bool,
     give_up: Instant,
     ask: &dyn Fn() -> Result<Source, BackupError>,
-) -> Result<Source, Failure> {
+) -> Result<(Source, bool), Failure> {
     // A replica's machine need not have a client's keys. Where it has, and they are of no use, that is to be mended: a
     // backup that lacks what they are there for would not be noticed.
     if arguments.client.is_none() && !has_keys {
@@ -198,7 +200,7 @@ fn current(
             "no client's keys are here: takes the last stable checkpoint, which may lack the last {} batches",
             2 * cluster.timing.checkpoint_interval
         );
-        return last(give_up, ask);
+        return Ok((last(give_up, ask)?, false));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -214,7 +216,7 @@ fn current(
         let target = client.client.status().await?.confirmed;
         loop {
             match ask() {
-                Ok(source) if source.seq >= target => return Ok(source),
+                Ok(source) if source.seq >= target => return Ok((source, true)),
                 Ok(_) | Err(BackupError::Refused(_)) => {}
                 Err(why) => return Err(why.into()),
             }

@@ -53,6 +53,14 @@ impl Failure {
         Self::new(code, format!("{what} {}: {why}{mend}", path.display()))
     }
 
+    /// A backup's directory in the place of a cluster's.
+    pub(crate) fn of_a_backup(place: &Path) -> Self {
+        let place = place.display();
+        Self::usage(format!(
+            "{place} is a backup, and nothing runs from it\n  mend: `troth restore --from {place} --dir DIRECTORY` makes a group of it"
+        ))
+    }
+
     /// A replica that the group does not have, which an option named.
     pub(crate) fn no_such_replica(group: &Group, option: &str, named: ReplicaId) -> Self {
         let last = group.n() - 1;

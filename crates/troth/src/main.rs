@@ -82,7 +82,8 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => demo::run(arguments),
         #[cfg(not(feature = "demo-adversary"))]
         Command::Demo(_) => Err(failure::Failure::usage(
-            "this build has no replicas that lie, as it should be for one that serves; `make demo` builds one that has",
+            "this build has no replicas that lie, as it should be for one that serves; `make demo` builds one that has, target/demo/troth, \
+             and shows it with minbft; then `target/demo/troth demo --protocol a2m-pbft-e`, for example, works, too",
         )),
     };
     match done {

@@ -2,11 +2,12 @@
 //! watches its standard input, whose other end only we hold.
 
 use crate::ask;
-use crate::failure::{Failure, NOT_DONE};
+use crate::failure::{Failure, MUST_NOT_START, NOT_DONE};
 use std::fs::File;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use troth_node::Snapshot;
+use troth_node::backup::is_backup;
 use troth_node::config::{Cluster, Layout};
 use troth_types::ReplicaId;
 
@@ -20,6 +21,8 @@ pub(crate) struct Processes {
     children: Vec<Option<Child>>,
     /// Bytes that each one's log had before.
     logged: Vec<u64>,
+    /// Those that must not start and are done without, and what they said.
+    refused: Vec<(ReplicaId, String)>,
 }
 
 /// The exit code of a child that has ended, and that of a failure where a signal ended it.
@@ -29,6 +32,9 @@ pub(crate) fn code_of(status: ExitStatus) -> u8 {
 
 /// Starts one replica; its output goes to `replica.log` in its directory.
 fn spawn(layout: &Layout, replica: ReplicaId, extra: Vec<String>) -> Result<Child, Failure> {
+    if is_backup(layout.root()) {
+        return Err(Failure::of_a_backup(layout.root()));
+    }
     if !layout.replica(replica).is_dir() {
         return Err(Failure::usage(format!(
             "{} is not here: this directory does not have the files of all replicas\n  mend: start those whose files are here, each \
@@ -65,7 +71,7 @@ impl Processes {
         cluster: &Cluster,
         extra: impl Fn(ReplicaId) -> Vec<String>,
     ) -> Result<Self, Failure> {
-        let mut processes = Self { children: Vec::new(), logged: Vec::new() };
+        let mut processes = Self { children: Vec::new(), logged: Vec::new(), refused: Vec::new() };
         for replica in cluster.group.all() {
             let log = std::fs::metadata(layout.replica(replica).join("replica.log"));
             processes.logged.push(log.map_or(0, |data| data.len()));
@@ -76,12 +82,14 @@ impl Processes {
     }
 
     /// Waits until every replica answers and is connected to every other: true. Between two looks it
-    /// calls `pause`, which waits so long and tells whether to stop: false.
+    /// calls `pause`, which waits so long and tells whether to stop: false. Up to `spare` replicas that must not start
+    /// are done without: the others would not have waited for them either.
     pub(crate) fn wait_until_serving(
         &mut self,
         layout: &Layout,
         cluster: &Cluster,
         patience: Duration,
+        spare: usize,
         pause: impl Fn(Duration) -> bool,
     ) -> Result<bool, Failure> {
         let give_up = Instant::now() + patience;
@@ -100,13 +108,20 @@ impl Processes {
                     "" => " and said nothing".to_owned(),
                     log => format!(":\n{log}"),
                 };
+                if code == MUST_NOT_START && self.refused.len() < spare {
+                    self.forget(replica);
+                    self.refused.push((replica, said));
+                    continue;
+                }
+                // Where it is one too many, the first tells as much as any.
+                let (replica, said) = self.refused.pop().unwrap_or((replica, said));
                 return Err(Failure::new(code, format!("replica {} ended at once{said}", replica.0)));
             }
-            let others = cluster.group.n() - 1;
+            let others = cluster.group.n() - 1 - self.refused.len();
             // Another process that answers in its place is about to have this one end.
             let ready = |(answer, child): (&Result<Snapshot, _>, &Option<Child>)| {
-                let pid = child.as_ref().map(Child::id);
-                answer.as_ref().is_ok_and(|says| says.peers.len() == others && Some(says.pid) == pid)
+                let Some(child) = child else { return true };
+                answer.as_ref().is_ok_and(|says| says.peers.len() >= others && says.pid == child.id())
             };
             if ask::all(cluster).iter().zip(&self.children).all(ready) {
                 return Ok(true);
@@ -123,6 +138,11 @@ impl Processes {
                 return Ok(false);
             }
         }
+    }
+
+    /// Those that must not start and are done without, and what they said.
+    pub(crate) fn refused(&self) -> &[(ReplicaId, String)] {
+        &self.refused
     }
 
     /// A replica that has ended by itself, with its exit code.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use troth_client::Acceptance;
 use troth_client::front::{Client, ClientConfig, ConnectError, ReplicaAddress};
 use troth_link::LinkKey;
+use troth_node::backup::is_backup;
 use troth_node::config::{Auth, ClientSecret, Cluster, Durability, Known, Layout, Protocol, TrustedHome};
 use troth_types::{ClientId, OPERATOR, ReplicaId};
 
@@ -146,6 +147,7 @@ fn claim(
         Some(id) => {
             Failure::new(NOT_DONE, format!("another process is client {} now; leave --client away", id.0))
         }
+        None if candidates.is_empty() && is_backup(layout.root()) => Failure::of_a_backup(layout.root()),
         None if candidates.is_empty() => Failure::new(
             USAGE,
             format!(

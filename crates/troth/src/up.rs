@@ -1,7 +1,7 @@
 //! `troth up`: a whole cluster on this machine, for as long as this process runs.
 
 use crate::cli::Up;
-use crate::failure::Failure;
+use crate::failure::{Failure, NOT_DONE};
 use crate::gateway::{Beside, LOG};
 use crate::init::fits;
 use crate::print::say;
@@ -155,10 +155,16 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
     let mut end = End::Asked;
     let pause = |pause| signals.wait(pause);
     let mut gateway = None;
-    if processes.wait_until_serving(layout, &cluster, PATIENCE, pause)?
+    let spare = cluster.group.n() - cluster.group.quorum();
+    if processes.wait_until_serving(layout, &cluster, PATIENCE, spare, pause)?
         && let Some(place) = begin(layout, up, &mut gateway, pause)?
     {
-        greet(layout, &cluster, place.as_deref());
+        greet(layout, &cluster, processes.running(), place.as_deref());
+        for (replica, why) in processes.refused() {
+            let said =
+                format!("\nReplica {} does not start, and the others go on without it{why}", replica.0);
+            say!("{}", suggest::with_dir(&said, &elsewhere(layout), true));
+        }
         while !signals.wait(Duration::from_millis(200)) {
             if gateway.as_mut().and_then(Beside::ended).is_some() {
                 let log = layout.root().join(LOG);
@@ -175,6 +181,12 @@ fn serve(layout: &Layout, up: &Up, signals: &Signals) -> Result<End, Failure> {
                 let serving = up_place::running(&cluster).len();
                 let said = mourned(layout, &cluster, replica, processes.running(), serving);
                 say!("{}", suggest::with_dir(&said, &elsewhere(layout), true));
+                if processes.running() == 0 && gateway.is_none() {
+                    return Err(Failure::new(
+                        NOT_DONE,
+                        "none of the replicas that were started here runs any more",
+                    ));
+                }
             }
         }
     }
@@ -206,10 +218,16 @@ fn elsewhere(layout: &Layout) -> String {
     format!(" --dir {}", quoted(&layout.root().display().to_string()))
 }
 
-fn greet(layout: &Layout, cluster: &Cluster, gateway: Option<&str>) {
-    let (n, f) = (cluster.group.n(), cluster.group.f());
+fn greet(layout: &Layout, cluster: &Cluster, running: usize, gateway: Option<&str>) {
+    let may_fail = match running.saturating_sub(cluster.group.quorum()) {
+        0 => "none".to_owned(),
+        spare => spare.to_string(),
+    };
     let dir = elsewhere(layout);
-    say!("{n} replicas serve; {f} of them may fail. Ctrl-C stops them, and {}.\n", after(layout, cluster));
+    say!(
+        "{running} replicas serve; {may_fail} of them may fail. Ctrl-C stops them, and {}.\n",
+        after(layout, cluster)
+    );
     say!("In another terminal:");
     if cluster.service == Service::Kv {
         say!("  troth kv{dir} put greeting hello");

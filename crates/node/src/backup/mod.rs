@@ -23,7 +23,7 @@ pub(crate) mod wire;
 
 pub use fetch::{Progress, Source};
 pub use manifest::Manifest;
-pub use store::{Backup, read, try_place, write};
+pub use store::{Backup, is_backup, read, try_place, write};
 
 use std::io;
 use std::path::PathBuf;

@@ -37,6 +37,12 @@ pub struct Backup {
     pub certified: bool,
 }
 
+/// Whether this directory is a backup, and so no cluster's, though a `cluster.toml` is in it.
+#[must_use]
+pub fn is_backup(place: &Path) -> bool {
+    place.join(MANIFEST).is_file()
+}
+
 /// The application's content of a state that a group with this service holds.
 #[must_use]
 fn content(service: Service, state: &State) -> State {

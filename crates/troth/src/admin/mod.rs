@@ -69,7 +69,15 @@ pub(crate) fn no_replacements(cluster: &Cluster, action: &Action) -> Failure {
             return Failure::no_such_replica(&cluster.group, "--replica", ReplicaId(*replica));
         }
         // Who wants one readmitted wants it back, which may take no more than a start.
-        Action::Readmit { replica } => again(cluster, ReplicaId(*replica), true) + " T",
+        Action::Readmit { replica } => {
+            let again = again(cluster, ReplicaId(*replica), true);
+            let ends =
+                "One that ends with exit code 3 has lost its log, or what it did last: leave it stopped.";
+            match again.contains("starts it again") {
+                true => format!("{again} {ends} T"),
+                false => again + " T",
+            }
+        }
         _ => "t".to_owned(),
     };
     Failure::usage(format!(

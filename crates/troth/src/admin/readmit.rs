@@ -45,8 +45,13 @@ pub(super) fn readmit(operator: &mut Operator, replica: ReplicaId) -> Result<(),
         ));
         operator.order(&Change::Show)?
     } else {
+        // Where it does not run that is known before the group is asked for anything.
+        let renews = operator.cluster.protocol.renews_components();
+        if renews && Stopped::hold(&operator.layout, replica).is_ok() {
+            has_its_log(&operator.layout, replica)?;
+        }
         operator.admissible(replica)?;
-        if operator.cluster.protocol.renews_components() {
+        if renews {
             has_its_log(&operator.layout, replica)?;
         }
         let (layout, cluster) = (&operator.layout, &operator.cluster);

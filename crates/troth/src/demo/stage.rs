@@ -90,7 +90,7 @@ impl Stage {
         }
         let cluster = Cluster::load(&layout.cluster())?;
         let mut processes = Processes::start(&layout, &cluster, |_| Vec::new())?;
-        processes.wait_until_serving(&layout, &cluster, PATIENCE, |pause| {
+        processes.wait_until_serving(&layout, &cluster, PATIENCE, 0, |pause| {
             std::thread::sleep(pause);
             false
         })?;
@@ -181,7 +181,7 @@ impl Stage {
         for replica in &all {
             self.restart(*replica, false)?;
         }
-        self.processes.wait_until_serving(&self.layout, &self.cluster, PATIENCE, |pause| {
+        self.processes.wait_until_serving(&self.layout, &self.cluster, PATIENCE, 0, |pause| {
             std::thread::sleep(pause);
             false
         })?;

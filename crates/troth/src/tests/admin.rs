@@ -10,7 +10,11 @@ fn who_wants_a_replica_back_hears_how_it_starts_again() {
     let always = cluster("readmit-pbft", Protocol::Pbft);
     let starts = "mend: `troth replica --id 1` starts it again";
     let mended = said(&always, 1);
-    assert!(mended.contains(&format!("{starts}. The group bears one replica that is gone")), "{mended}");
+    assert!(
+        mended.contains(&format!("{starts}. One that ends with exit code 3 has lost its log")),
+        "{mended}"
+    );
+    assert!(mended.contains("leave it stopped. The group bears one replica that is gone"), "{mended}");
     let memory = Cluster { durability: Durability::Memory, ..always.clone() };
     let mended = said(&memory, 1);
     assert!(mended.contains(&format!("{starts}, unless the machine starts anew before that.")), "{mended}");
@@ -18,7 +22,10 @@ fn who_wants_a_replica_back_hears_how_it_starts_again() {
     let forgets =
         Cluster { durability: Durability::Memory, ..cluster("readmit-attested", Protocol::A2mPbftEa) };
     let mended = said(&forgets, 1);
-    assert!(mended.contains("cannot be started again.") && !mended.contains("`troth replica"), "{mended}");
+    assert!(
+        mended.contains("cannot be started again. The group") && !mended.contains("`troth replica"),
+        "{mended}"
+    );
     // A host that is to be another, or to have other keys, is not helped by a start.
     let rekey = Action::Rekey { replica: 1, address: None, http: None };
     let mended = no_replacements(&always, &rekey).message;

@@ -151,6 +151,38 @@ fn up_does_not_speak_for_replicas_that_others_started() {
 }
 
 #[test]
+fn up_goes_on_without_a_replica_that_must_not_start() {
+    let scratch = Scratch::new("up-without");
+    let dir = scratch.0.as_path();
+    init_with(dir, &[]);
+    let lose = |id: u16| {
+        std::fs::remove_dir_all(dir.join(format!("replica-{id}/data"))).expect("our own directory");
+    };
+    let mut cluster = up(dir, &[]);
+    good(dir, &["kv", "put", "key", "value"]);
+    cluster.signal("TERM");
+    assert_eq!(cluster.ends(), Some(0));
+    lose(1);
+    let (mut cluster, lines) = up_printing(dir, &[]);
+    assert!(good(dir, &["kv", "get", "key"]).contains("value"));
+    let mut lines = lines.map(|line| line.expect("text"));
+    let said = lines.by_ref().find(|line| line.contains("Replica 1 does not start")).expect("it says so");
+    assert!(said.contains("the others go on without it:"), "{said}");
+    assert!(lines.by_ref().any(|line| line.contains("troth admin readmit")));
+    // Once none of its own runs there is nothing to stay for.
+    for id in [0, 2] {
+        signal(pid(&status(dir)[id]), "KILL");
+    }
+    assert_eq!(cluster.ends(), Some(5));
+    // One more is one too many, and the first that is found says why.
+    lose(2);
+    let refused = run(dir, &["up"]);
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(3), "{words}");
+    assert!(words.contains("ended at once") && words.contains("troth admin readmit"), "{words}");
+}
+
+#[test]
 fn replicas_end_when_the_process_that_started_them_is_killed() {
     let scratch = Scratch::new("orphans");
     let cluster = up(&scratch.0, &[]);
