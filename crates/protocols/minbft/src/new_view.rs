@@ -140,10 +140,11 @@ impl MinBft {
             return;
         }
         self.enter_view(cx, &message, new_view);
-        // What a replaced component accepted counts no more (E2).
+        // What a replaced component accepted counts no more (E2), nor what one did of which nobody knows how it began (E10):
+        // its acceptance comes again in its turn.
+        let counts = |by: &Certified| self.is_present(by) && self.has_judged_the_first_of(by.from);
         let shown = self.known_views.shown(self.view);
-        let accepted: Vec<_> =
-            shown.iter().filter(|shown| self.is_present(shown)).map(|shown| shown.from).collect();
+        let accepted: Vec<_> = shown.iter().filter(|by| counts(by)).map(|by| by.from).collect();
         for replica in accepted {
             self.started.accepted.insert(replica);
         }

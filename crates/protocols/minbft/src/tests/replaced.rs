@@ -126,6 +126,34 @@ fn an_acceptance_of_a_replaced_component_does_not_count_where_it_comes_as_eviden
     }
 }
 
+// MINBFT-E10 "Nothing that i-new says counts before its first message is here and judged": nor an acceptance that comes as
+// evidence, which could be that message.
+#[test]
+fn an_acceptance_that_comes_as_evidence_counts_once_it_is_known_how_its_component_began() {
+    covers!("MINBFT-E10");
+    for known in [false, true] {
+        let mut world = World::with(5, SMALL, &[4]);
+        let changes = [1, 0, 2].map(|by| world.view_change(by, 1));
+        let new_view = world.new_view(1, &[&changes[0], &changes[1], &changes[2]], &[]);
+        world.new_component(3, 2);
+        let first = world.view_change(3, 1);
+        let accepts = [world.accept(2, &new_view), world.accept(3, &new_view)];
+        let mut minbft = world.minbft(4).clone();
+        let configuration = after_admission(&world, 3, 1);
+        learns(&world, &mut minbft, configuration);
+        (minbft.view, minbft.phase) = (View(1), Phase::Changing);
+        minbft.known_views.hold(View(1), new_view, None);
+        assert!(accepts.iter().all(|accept| minbft.known_views.accept(accept)));
+        if known {
+            minbft.note_first(&first);
+        }
+        minbft.peer_mut(r(1)).gate.start_at(Place::of_start(View(1)));
+        step(&world, &mut minbft, MinBft::try_enter_known);
+        assert!(minbft.active() && minbft.started.accepted.contains(r(2)));
+        assert_eq!(minbft.started.accepted.contains(r(3)), known);
+    }
+}
+
 // MINBFT-E2, R4: the same where the start comes out of the log, which may say less of the configuration than
 // its own messages do.
 #[test]
