@@ -318,7 +318,7 @@ impl<P: Protocol> World<P> {
         }
         let states: Vec<ClientState> = self.clients.iter().map(Client::state).collect();
         let away = self.nodes.iter().find(|node| node.adversary.is_none() && !node.votes);
-        let away = away.filter(|_| P::REPLACES).map(|node| node.replica);
+        let away = away.filter(|_| P::REPLACES || P::RENEWS_LOGS).map(|node| node.replica);
         match self.checks.liveness.look(now, &states, away) {
             Ok(over) if over && self.wants_more() => {
                 self.more();

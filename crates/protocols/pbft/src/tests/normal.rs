@@ -390,3 +390,17 @@ fn a_proposal_far_ahead_asks_for_nothing_and_is_voted_for_where_its_frames_are_h
     assert!(net.node(1).pbft.frames.wants(&Digest([7; 32]), Seq(far)));
     assert!(net.node(1).timers.contains_key(&Timer::Fetch));
 }
+
+// PBFT-N6 "… and it has executed no other batch at that number."
+#[test]
+fn nobody_votes_against_what_it_has_executed() {
+    covers!("PBFT-N6");
+    let (one, other) = (frame(1, 1), frame(2, 1));
+    for (executed, votes) in [(None, true), (Some(&one), true), (Some(&other), false)] {
+        let mut net = Net::new(1);
+        net.request(&one, [1]);
+        net.step(r(1), |pbft, _| pbft.decided.extend(executed.map(|frame| (Seq(1), batch(&[frame])))));
+        net.tell(0, 1, proposal(0, 1, batch(&[&one])));
+        assert_eq!(net.sent(1, is_prepare) > 0, votes, "{executed:?}");
+    }
+}
