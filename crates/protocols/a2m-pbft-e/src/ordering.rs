@@ -29,6 +29,8 @@ impl A2mPbftE {
                 cx.ask(Effect::FetchState { seq, digest, sources });
             }
             Effect::RepairState { seq, digest, sources } => {
+                // Later own checkpoints are of the wrong state, too: none is vouched for once its batch is attested.
+                self.history.withdraw();
                 self.certified(cx);
                 cx.ask(Effect::RepairState { seq, digest, sources });
             }

@@ -174,6 +174,31 @@ fn with_another_component_it_goes_on_from_the_group_s_history_and_leaves_its_own
     assert_eq!(ignored(&net), before + 1);
 }
 
+// A2MPBFTE-C1 "… but for those of a state that was found wrong": the slot is filled with what is right since, and the digest of
+// the right state comes later.
+#[test]
+fn a_later_checkpoint_of_a_state_that_was_put_right_is_not_vouched_for() {
+    covers!("A2MPBFTE-C1");
+    let mut net = diverged(8, 4);
+    // Its component is lost; its log has it execute all of it again, before it hears what is stable.
+    net.renew(3, 2);
+    net.node_mut(3).logs = renewed_logs(3, 2).0;
+    assert_eq!(net.node(3).executed_up_to(), Seq(8));
+    show_stable(&mut net);
+    assert_eq!(net.node(3).repairs.last().map(|(seq, _)| *seq), Some(Seq(4)));
+    net.install(3, 0);
+    net.admit(&[(3, 2, 4)]);
+    let signs = |net: &Net| net.node(3).trail.iter().filter(|did| did.starts_with("sign")).count();
+    let before = signs(&net);
+    net.node_mut(3).hashes_late = true;
+    (5..=8).for_each(|number| order(&mut net, number));
+    assert!(net.node(3).entry(8).is_some() && net.node(3).entry(8) == net.node(0).entry(8));
+    assert_eq!(signs(&net), before, "it does not know the state at 8 yet");
+    let state = net.node(0).state;
+    net.step(r(3), |replica, cx| replica.on_checkpoint(cx, Seq(8), state));
+    assert_eq!(signs(&net), before + 1);
+}
+
 #[test]
 fn one_that_a_state_transfer_overtakes_is_mute_until_it_has_another_component() {
     let mut net = diverged(2, 12);

@@ -111,7 +111,7 @@ pub(super) struct Node {
     pub(super) logs: InProcessLogs<VolatileStore>,
     pub(super) executed: Vec<Ordered>,
     base: Seq,
-    state: Digest,
+    pub(super) state: Digest,
     pub(super) timers: BTreeMap<Timer, Time>,
     pub(super) records: Vec<Record>,
     /// What was persisted, asked, signed and released, in order.
@@ -124,6 +124,8 @@ pub(super) struct Node {
     pub(super) transfers: Vec<(Seq, Digest)>,
     /// Stable states that are to take the place of its own.
     pub(super) repairs: Vec<(Seq, Digest)>,
+    /// Its own states have no digests yet.
+    pub(super) hashes_late: bool,
     /// Frames that it showed the primary.
     pub(super) shown: Vec<VerifiedFrame>,
     /// Questions that the component has not been asked, while it is stalled.
@@ -221,6 +223,7 @@ impl Net {
                     let (reached, outcome) = node.execute(ordered);
                     node.replica.on_executed(&mut cx, reached, &outcome);
                 }
+                Effect::Checkpoint if node.hashes_late => {}
                 Effect::Checkpoint => {
                     let (seq, state) = (node.executed_up_to(), node.state);
                     node.replica.on_checkpoint(&mut cx, seq, state);
@@ -408,6 +411,7 @@ impl Node {
             halted: None,
             transfers: Vec::new(),
             repairs: Vec::new(),
+            hashes_late: false,
             shown: Vec::new(),
             asked: VecDeque::new(),
             stalled: false,
