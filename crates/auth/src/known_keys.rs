@@ -1,40 +1,54 @@
 //! Keys whose points are known. What a key's 32 bytes stand for is a square root away, a fifth of what it takes to check a
 //! signature; the same few keys check nearly everything that a process sees.
 
+use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 use ed25519_zebra::VerificationKey;
 use std::cell::RefCell;
 
-/// Keys that a thread keeps, of 192 bytes each: half the clients of a large group, a quarter of a megabyte.
-const KEPT: usize = 1024;
+/// Keys that a thread keeps, of 384 bytes each: one and a half megabytes where thousands of clients come.
+const KEPT: usize = 4096;
 
 /// Keys, each in the one place that its bytes name: whoever comes later takes the place over. So what is kept is bounded
 /// whatever keys come, and costs a key whose place another one took no more than it would without.
-struct Known(Box<[Option<Place>]>);
+struct Known(Box<[Option<Box<Place>>]>);
 
-/// A key's bytes, and the key.
-type Place = ([u8; 32], VerificationKey);
+/// A key.
+struct Place {
+    bytes: [u8; 32],
+    /// For a check by itself.
+    key: VerificationKey,
+    /// For one in company.
+    point: EdwardsPoint,
+}
 
 thread_local! {
-    static KNOWN: RefCell<Known> = RefCell::new(Known(vec![None; KEPT].into()));
+    static KNOWN: RefCell<Known> = RefCell::new(Known::none());
 }
 
 impl Known {
-    fn key(&mut self, bytes: &[u8; 32]) -> Option<VerificationKey> {
+    fn none() -> Self {
+        Self((0..KEPT).map(|_| None).collect())
+    }
+
+    fn place(&mut self, bytes: &[u8; 32]) -> Option<&Place> {
         let place = &mut self.0[usize::from(u16::from_le_bytes([bytes[0], bytes[1]])) % KEPT];
-        match place {
-            Some((known, key)) if known == bytes => Some(*key),
-            _ => {
-                let key = VerificationKey::try_from(*bytes).ok()?;
-                *place = Some((*bytes, key));
-                Some(key)
-            }
+        if place.as_ref().is_none_or(|known| known.bytes != *bytes) {
+            let key = VerificationKey::try_from(*bytes).ok()?;
+            let point = CompressedEdwardsY(*bytes).decompress()?;
+            *place = Some(Box::new(Place { bytes: *bytes, key, point }));
         }
+        place.as_deref()
     }
 }
 
 /// The key of these bytes, or `None` where they are no point of the curve.
 pub(crate) fn key(bytes: &[u8; 32]) -> Option<VerificationKey> {
-    KNOWN.with_borrow_mut(|known| known.key(bytes))
+    KNOWN.with_borrow_mut(|known| known.place(bytes).map(|place| place.key))
+}
+
+/// The point that the bytes of a key stand for, or `None` where they stand for none.
+pub(crate) fn point(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
+    KNOWN.with_borrow_mut(|known| known.place(bytes).map(|place| place.point))
 }
 
 #[cfg(test)]
@@ -83,10 +97,11 @@ mod tests {
             })
             .find(|bytes| VerificationKey::try_from(*bytes).is_err())
             .unwrap();
-        let mut known = Known(vec![None; KEPT].into());
+        let mut known = Known::none();
         let good = (0..).map(signer).find(|signer| place(signer) == 0).unwrap().public_key().0;
-        assert!(known.key(&good).is_some());
-        assert!(known.key(&no_point).is_none());
-        assert_eq!(known.key(&good).map(<[u8; 32]>::from), Some(good));
+        assert!(known.place(&good).is_some());
+        assert!(known.place(&no_point).is_none());
+        let place = known.place(&good).unwrap();
+        assert_eq!((<[u8; 32]>::from(place.key), place.point.compress().0), (good, good));
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod attestation;
+mod batch;
 mod frames;
 mod history;
 mod keys;

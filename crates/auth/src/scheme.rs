@@ -1,12 +1,12 @@
 //! Signatures over 32-byte digests, behind a small interface so that the simulator can put an
 //! unforgeable model in the place of the curve arithmetic that would dominate its time.
 
-use crate::known_keys;
+use crate::batch::{Item, check_all};
 use core::fmt;
-use ed25519_zebra::{SigningKey, VerificationKeyBytes, batch};
+use ed25519_zebra::{SigningKey, VerificationKeyBytes};
 use std::sync::Arc;
 use troth_trusted_host::Statement;
-use troth_types::{Digest, Hasher, Signature};
+use troth_types::{Digest, Signature};
 
 /// A public key (32 bytes).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,9 +41,9 @@ pub trait SignatureScheme: Send + Sync + fmt::Debug {
     }
 
     /// As [`SignatureScheme::verify_all`], with signatures of trusted components beside them: the more are checked
-    /// together, the less each takes. Where a component's is bad it costs none of the others their batch.
+    /// together, the less each takes.
     fn verify_beside(&self, checks: &[Check], statements: &[Statement]) -> (Vec<bool>, Vec<bool>) {
-        (self.verify_all(checks), statements.iter().map(Ed25519::is_good).collect())
+        (self.verify_all(checks), statements.iter().map(|statement| item_of(statement).is_good()).collect())
     }
 }
 
@@ -61,57 +61,30 @@ pub struct Ed25519;
 
 impl SignatureScheme for Ed25519 {
     fn verify(&self, check: &Check) -> bool {
-        let Some(key) = known_keys::key(&check.key.0) else { return false };
-        key.verify(&ed25519_zebra::Signature::from(check.signature.0), &check.digest.0).is_ok()
+        check.item().is_good()
     }
 
     fn verify_all(&self, checks: &[Check]) -> Vec<bool> {
-        if !gains_by_batch(checks.len()) {
-            return checks.iter().map(|check| self.verify(check)).collect();
-        }
-        if queued(checks).verify(batch_rng(checks, &[])).is_ok() {
-            return vec![true; checks.len()];
-        }
-        // One bad signature spoils a batch; its sender is found by looking at each.
-        checks.iter().map(|check| self.verify(check)).collect()
+        check_all(&checks.iter().map(Check::item).collect::<Vec<_>>())
     }
 
     fn verify_beside(&self, checks: &[Check], statements: &[Statement]) -> (Vec<bool>, Vec<bool>) {
-        if gains_by_batch(statements.len() + checks.len()) && !statements.is_empty() {
-            let mut verifier = queued(checks);
-            for Statement { key, bytes, signature } in statements {
-                let signature = ed25519_zebra::Signature::from(*signature);
-                verifier.queue((VerificationKeyBytes::from(*key), signature, bytes));
-            }
-            if verifier.verify(batch_rng(checks, statements)).is_ok() {
-                return (vec![true; checks.len()], vec![true; statements.len()]);
-            }
-        }
-        (self.verify_all(checks), statements.iter().map(Self::is_good).collect())
+        let items: Vec<Item<'_>> =
+            checks.iter().map(Check::item).chain(statements.iter().map(item_of)).collect();
+        let mut good = check_all(&items);
+        let statements = good.split_off(checks.len());
+        (good, statements)
     }
 }
 
-impl Ed25519 {
-    fn is_good(statement: &Statement) -> bool {
-        let Some(key) = known_keys::key(&statement.key) else { return false };
-        key.verify(&ed25519_zebra::Signature::from(statement.signature), &statement.bytes).is_ok()
+impl Check {
+    fn item(&self) -> Item<'_> {
+        Item { key: &self.key.0, signature: &self.signature.0, message: &self.digest.0 }
     }
 }
 
-/// Whether so many signatures are checked faster together than one after the other. A batch takes the points of all keys
-/// anew; one that is checked alone has its key's from the last time. Two take 54 µs together and 38 alone (78 both without
-/// AVX-512); from three on a server under load checks more in batches, whatever a loop over nothing else shows.
-fn gains_by_batch(checks: usize) -> bool {
-    checks > 2
-}
-
-fn queued(checks: &[Check]) -> batch::Verifier {
-    let mut verifier = batch::Verifier::new();
-    for check in checks {
-        let signature = ed25519_zebra::Signature::from(check.signature.0);
-        verifier.queue((VerificationKeyBytes::from(check.key.0), signature, &check.digest.0));
-    }
-    verifier
+fn item_of(statement: &Statement) -> Item<'_> {
+    Item { key: &statement.key, signature: &statement.signature, message: &statement.bytes }
 }
 
 /// An Ed25519 private key.
@@ -142,51 +115,3 @@ impl Signer for Ed25519Signer {
         Signature(self.key.sign(&digest.0).into())
     }
 }
-
-/// The coefficients of a batch check, derived from everything that is checked: whoever chose the
-/// signatures could not choose the coefficients, and the check needs no source of randomness.
-fn batch_rng(checks: &[Check], statements: &[Statement]) -> Coefficients {
-    let mut hasher = Hasher::new("troth/batch-coefficients/v1");
-    for check in checks {
-        hasher.fixed(&check.key.0).digest(&check.digest).fixed(&check.signature.0);
-    }
-    // How many there are tells the two kinds apart.
-    hasher.number(checks.len() as u64);
-    for Statement { key, bytes, signature } in statements {
-        hasher.fixed(key).fixed(bytes).fixed(signature);
-    }
-    Coefficients { seed: hasher.finish(), counter: 0 }
-}
-
-struct Coefficients {
-    seed: Digest,
-    counter: u64,
-}
-
-impl Coefficients {
-    fn block(&mut self) -> [u8; 32] {
-        let mut hasher = Hasher::new("troth/batch-coefficient/v1");
-        hasher.digest(&self.seed).number(self.counter);
-        self.counter += 1;
-        hasher.finish().0
-    }
-}
-
-impl rand_core::TryRng for Coefficients {
-    type Error = core::convert::Infallible;
-    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
-        rand_core::utils::next_word_via_fill(self)
-    }
-    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
-        rand_core::utils::next_word_via_fill(self)
-    }
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
-        for chunk in bytes.chunks_mut(32) {
-            let block = self.block();
-            chunk.copy_from_slice(&block[..chunk.len()]);
-        }
-        Ok(())
-    }
-}
-
-impl rand_core::TryCryptoRng for Coefficients {}

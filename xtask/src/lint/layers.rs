@@ -33,7 +33,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         place: "crates/auth",
         ours: &["troth-types", "troth-trusted", "troth-trusted-host"],
-        others: &["bytes", "ed25519-zebra", "hmac", "rand_core", "sha2", "thiserror"],
+        others: &["bytes", "curve25519-dalek", "ed25519-zebra", "hmac", "sha2", "thiserror"],
     },
     Layer {
         place: "crates/core",
