@@ -179,7 +179,7 @@ impl<A: Agreement, X: Execution> Engine<A, X> {
         let took = self.clock.now().0.saturating_sub(began.0);
         self.messages
             .found_good(signed.iter().zip(&good).filter_map(|(signed, good)| good.then_some(signed)));
-        // One bad signature has the whole batch checked again: who sent it pays for that.
+        // A bad signature has its company checked again, one by one: who sent it pays for that, and for all of the turn's.
         let of = |bad: usize| took.checked_div(bad as u64).unwrap_or(0).max(CHECK);
         Checked {
             bad_frame: of(frames.iter().filter(|verdict| verdict.is_err()).count()),

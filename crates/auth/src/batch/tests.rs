@@ -42,6 +42,7 @@ fn agrees_with_one_alone(odd: &Signed) {
         let mut all = vec![signed(1, b"one"), signed(2, b"another")];
         all.insert(place, odd.clone());
         let items: Vec<Item<'_>> = all.iter().map(Signed::item).collect();
+        assert_eq!(odd.item().is_good(), odd.is_good(), "{odd:?} by itself");
         assert_eq!(all_hold(&items), odd.is_good(), "{odd:?} at {place}");
         let expected: Vec<bool> = (0..3).map(|at| at != place || odd.is_good()).collect();
         assert_eq!(check_all(&items), expected, "{odd:?} at {place}");
@@ -153,11 +154,85 @@ fn two_that_are_wrong_by_the_opposite_are_both_found() {
 }
 
 #[test]
+fn two_of_one_key_that_are_wrong_by_the_opposite_are_both_found() {
+    let (mut first, mut second) = (signed(3, b"message"), signed(3, b"another"));
+    let less = first.item().response().unwrap() - Scalar::ONE;
+    let more = second.item().response().unwrap() + Scalar::ONE;
+    first.signature[32..].copy_from_slice(less.as_bytes());
+    second.signature[32..].copy_from_slice(more.as_bytes());
+    assert_eq!(answers(&[first, second, signed(3, b"good")]), [false, false, true]);
+}
+
+/// What coefficients these have.
+fn coefficients(all: &[Signed]) -> Vec<Scalar> {
+    let items: Vec<Item<'_>> = all.iter().map(Signed::item).collect();
+    let mut coefficients = Coefficients::of(&items);
+    all.iter().map(|_| coefficients.next()).collect()
+}
+
+#[test]
+fn coefficients_are_large_and_depend_on_all_of_each_signature() {
+    let all = [signed(1, b"one"), signed(2, b"another")];
+    let before = coefficients(&all);
+    for coefficient in &before {
+        let bytes = coefficient.to_bytes();
+        assert!(bytes[8..16].iter().any(|byte| *byte != 0), "128 bits of it come of a hash");
+        assert!(bytes[16..].iter().all(|byte| *byte == 0), "and no more, which would cost as much again");
+    }
+    let changed = |change: &dyn Fn(&mut [Signed])| {
+        let mut other = all.clone();
+        change(&mut other);
+        let after = coefficients(&other);
+        assert!(before.iter().zip(&after).all(|(before, after)| before != after));
+    };
+    for at in [0, 31] {
+        changed(&|all| all[1].key[at] ^= 1);
+    }
+    for at in [0, 31, 32, 63] {
+        changed(&|all| all[1].signature[at] ^= 1);
+    }
+    changed(&|all| all[1].message[6] ^= 1);
+    changed(&|all| all[1].message.push(0));
+    changed(&|all| all[0].message.clear());
+    changed(&|all| all.swap(0, 1));
+}
+
+#[test]
+fn signatures_that_make_up_for_each_other_by_coefficients_from_before_are_found() {
+    // Of a forger who knows the coefficients of a draft, and chooses the second signature by them: an own key a2 * B beside the
+    // victim's A, and R2 such that what is wrong with the first goes.
+    let (victim, own) = (signed(1, b"victim's"), Scalar::from(77_u8));
+    let own_point = own * ED25519_BASEPOINT_POINT;
+    let (nonce, other_nonce) = (Scalar::from(5_u8), Scalar::from(6_u8));
+    let mut forged = Signed { message: b"what it never signed".to_vec(), ..victim };
+    forged.signature = [0; 64];
+    forged.signature[..32].copy_from_slice(&(nonce * ED25519_BASEPOINT_POINT).compress().0);
+    let mut helping = Signed { key: own_point.compress().0, signature: [0; 64], message: b"helps".to_vec() };
+    let drafted = coefficients(&[forged.clone(), helping.clone()]);
+    let ratio = drafted[0] * drafted[1].invert();
+    let victims_point = CompressedEdwardsY(forged.key).decompress().unwrap();
+    let commitment =
+        other_nonce * ED25519_BASEPOINT_POINT - (ratio * forged.item().challenge()) * victims_point;
+    helping.signature[..32].copy_from_slice(&commitment.compress().0);
+    let response = ratio * nonce + other_nonce + helping.item().challenge() * own;
+    helping.signature[32..].copy_from_slice(response.as_bytes());
+    // With the coefficients of the draft it would hold.
+    let made_up = drafted[0] * (nonce * ED25519_BASEPOINT_POINT + forged.item().challenge() * victims_point)
+        + drafted[1] * (commitment + helping.item().challenge() * own_point)
+        - (drafted[1] * response) * ED25519_BASEPOINT_POINT;
+    assert!(made_up.mul_by_cofactor().is_identity());
+    assert_eq!(answers(&[forged, helping]), [false, false]);
+}
+
+#[test]
 fn each_of_many_has_its_own_answer_whatever_their_number() {
     for count in 0..3 * TOGETHER + 2 {
-        // Some share a key.
-        let mut all: Vec<Signed> = (0..count).map(|at| signed((at % 20) as u8, &[at as u8])).collect();
+        // Three of a company of sixteen, and more, share a key.
+        let mut all: Vec<Signed> = (0..count).map(|at| signed((at % 5) as u8, &[at as u8])).collect();
         assert_eq!(answers(&all), vec![true; count]);
+        for company in all.chunks(TOGETHER) {
+            assert!(all_hold(&company.iter().map(Signed::item).collect::<Vec<_>>()), "by one equation");
+        }
         for bad in [0, count / 2, count.saturating_sub(1)].into_iter().filter(|bad| *bad < count) {
             all[bad].message.push(0);
         }

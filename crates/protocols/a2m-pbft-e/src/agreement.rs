@@ -65,6 +65,13 @@ impl Agreement for A2mPbftE {
             Message::Signed(signed) if !self.vouches(signed) => {
                 cx.ignore(from, "a CHECKPOINT by a component that does not count there");
             }
+            Message::Signed(signed) if self.is_sought(signed) => {
+                self.keep_sought(cx, std::slice::from_ref(signed));
+            }
+            Message::Stable(proof) if proof.votes.iter().any(|vote| self.is_sought(vote)) => {
+                self.keep_sought(cx, &proof.votes);
+                self.order(cx, |pbft, cx| pbft.on_message(cx, from, message));
+            }
             _ => self.order(cx, |pbft, cx| pbft.on_message(cx, from, message)),
         }
     }
@@ -124,8 +131,12 @@ impl Agreement for A2mPbftE {
     }
 
     fn is_worth_checking(&self, message: &Self::Message) -> bool {
-        let counts = !matches!(message, Message::Signed(signed) if !self.vouches(signed));
-        counts && self.pbft.is_worth_checking(message)
+        let (counts, sought) = match message {
+            Message::Signed(signed) => (self.vouches(signed), self.is_sought(signed)),
+            Message::Stable(proof) => (true, proof.votes.iter().any(|vote| self.is_sought(vote))),
+            _ => (true, false),
+        };
+        counts && (sought || self.pbft.is_worth_checking(message))
     }
 
     fn may_answer_reads(&self) -> bool {

@@ -8,13 +8,18 @@ use troth_pbft::{Body, Pbft, Record};
 impl A2mPbftE {
     /// Lets PBFT take a step.
     pub(crate) fn order(&mut self, cx: &mut Cx<'_, Self>, step: impl FnOnce(&mut Pbft, &mut Cx<'_, Pbft>)) {
+        self.pass_on(cx, step);
+        self.extend(cx);
+    }
+
+    /// Lets PBFT take a step that does not bear on the history.
+    pub(crate) fn pass_on(&mut self, cx: &mut Cx<'_, Self>, step: impl FnOnce(&mut Pbft, &mut Cx<'_, Pbft>)) {
         let mut effects = Vec::new();
         let mut inner = Cx::new(cx.now(), cx.wall(), cx.me(), cx.group(), &mut effects);
         step(&mut self.pbft, &mut inner);
         for effect in effects {
             self.pass(cx, effect);
         }
-        self.extend(cx);
     }
 
     fn pass(&mut self, cx: &mut Cx<'_, Self>, effect: Effect<Pbft>) {

@@ -2,10 +2,11 @@
 //! §4.2; guide.md §3.4, §7.3): which component counts for which slot, and where the log of a new one begins.
 
 use crate::A2mPbftE;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use troth_blocks::{Begins, Voters};
 use troth_core::{Cx, rule};
-use troth_pbft::{AttestedCheckpoint, Body, Signed};
+use troth_pbft::{AttestedCheckpoint, Body, Signed, StableProof};
 use troth_types::{Admission, Configuration, ReplicaId, Seq};
 
 impl A2mPbftE {
@@ -31,7 +32,9 @@ impl A2mPbftE {
             (_, Some(named)) => Begins::Above(named.at),
         });
         let newest = configuration.members().iter().map(|member| member.admission().at).max();
-        let Some(newest) = newest.filter(|at| *at > Seq(0)) else { return };
+        let newest = newest.filter(|at| *at > Seq(0));
+        self.renewed = newest.is_some();
+        let Some(newest) = newest else { return };
         rule!("A2MPBFTE-N2");
         self.pbft.retain_votes(|vote| !is_replaced(configuration, vote));
         rule!("A2MPBFTE-N7");
@@ -54,6 +57,52 @@ impl A2mPbftE {
         rule!("A2MPBFTE-N2");
         let Body::Attested(attested) = &message.body else { return true };
         self.counts(message.from, attested.checkpoint.seq, attested.attestation.epoch.0)
+    }
+
+    /// The votes for the stable checkpoint that are by components that count there.
+    fn vouching(&self) -> impl Iterator<Item = &Arc<Signed>> {
+        self.pbft.stable_votes().filter(|vote| self.vouches(vote))
+    }
+
+    /// Whether a vote for the stable checkpoint is of use: it counts, and this replica asks for such and has none of its sender.
+    pub(crate) fn is_sought(&self, vote: &Signed) -> bool {
+        self.pbft.seeks_votes()
+            && self.pbft.is_for_stable(vote)
+            && self.vouches(vote)
+            && self.vouching().all(|known| known.from != vote.from)
+    }
+
+    /// Keeps those that are sought of these votes.
+    pub(crate) fn keep_sought(&mut self, cx: &mut Cx<'_, Self>, votes: &[Arc<Signed>]) {
+        rule!("A2MPBFTE-N9");
+        for vote in votes {
+            if self.is_sought(vote) {
+                self.pbft.keep_vote(vote);
+            }
+        }
+        self.extend(cx);
+    }
+
+    /// Makes the certificate of the stable checkpoint anew of votes by components that count there, where it has others; as
+    /// long as there are too few, more are asked for.
+    pub(crate) fn mend_certificate(&mut self, cx: &mut Cx<'_, Self>) {
+        if !self.renewed {
+            return self.pbft.seek_votes(false);
+        }
+        rule!("A2MPBFTE-N9");
+        let whole = |votes: &[Arc<Signed>]| votes.iter().all(|vote| self.vouches(vote));
+        // Which components count there is known for certain to who executed it.
+        if !self.pbft.has_executed_stable() || whole(&self.pbft.stable_proof().votes) {
+            return self.pbft.seek_votes(false);
+        }
+        let counting: BTreeMap<ReplicaId, Arc<Signed>> =
+            self.vouching().map(|vote| (vote.from, Arc::clone(vote))).collect();
+        let enough = counting.len() >= self.pbft.quorum();
+        self.pbft.seek_votes(!enough);
+        if enough {
+            let proof = StableProof { votes: counting.into_values().collect() };
+            self.pass_on(cx, |pbft, cx| pbft.put_certificate(cx, proof));
+        }
     }
 
     /// Has the log of a component that was admitted begin, where it has not and this replica's state is one that is stable.

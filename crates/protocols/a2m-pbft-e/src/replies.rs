@@ -19,6 +19,7 @@ impl A2mPbftE {
 
     /// Asks the component for what is due.
     pub(crate) fn extend(&mut self, cx: &mut Cx<'_, Self>) {
+        self.mend_certificate(cx);
         self.begin_history();
         self.advance_history();
         while let Some((ticket, operations)) = self.history.log.calls() {

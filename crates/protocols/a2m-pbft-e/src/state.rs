@@ -18,6 +18,8 @@ pub struct A2mPbftE {
     pub(crate) useful: u64,
     /// The group's configuration as this replica executed it.
     pub(crate) configuration: Arc<Configuration>,
+    /// Whether any component took the place of another.
+    pub(crate) renewed: bool,
     /// The epoch of this replica's component, where that matters.
     pub(crate) own_epoch: Option<u64>,
     /// The flawed rule to follow.
@@ -37,6 +39,7 @@ impl A2mPbftE {
             favours_asked: FavoursAsked::new(config.request_timeout, config.batch_bytes()),
             useful: 0,
             configuration: Arc::default(),
+            renewed: false,
             own_epoch: None,
             #[cfg(feature = "literal")]
             literal: None,

@@ -43,13 +43,60 @@ impl Pbft {
         !self.repairing && self.own_digests.get(&seq) == Some(&digest)
     }
 
+    /// Whether this replica executed what is stable.
+    #[must_use]
+    pub fn has_executed_stable(&self) -> bool {
+        self.reached.seq >= self.stable.0
+    }
+
     /// How many replicas make a quorum.
     #[must_use]
     pub fn quorum(&self) -> usize {
         self.group.quorum()
     }
 
-    /// Of the votes for checkpoints that are not stable yet only these count.
+    /// The votes that are here for what the last stable certificate shows: its own, and others.
+    pub fn stable_votes(&self) -> impl Iterator<Item = &Arc<Signed>> {
+        let others = self.checkpoint_votes.get(&self.stable.0).into_iter().flat_map(|votes| votes.values());
+        self.stable_proof.votes.iter().chain(others).filter(|vote| self.is_for_stable(vote))
+    }
+
+    /// Whether a vote is for what the last stable certificate shows.
+    #[must_use]
+    pub fn is_for_stable(&self, vote: &Signed) -> bool {
+        let shown = self.stable_proof.votes.first().and_then(|first| first.body.checkpoint());
+        shown.is_some() && vote.body.checkpoint() == shown
+    }
+
+    /// Whether this replica asks for more votes for the last stable checkpoint. Others then show it what makes that stable, as
+    /// if it knew the one before alone.
+    #[must_use]
+    pub fn seeks_votes(&self) -> bool {
+        self.seeks_votes
+    }
+
+    /// Has this replica ask for more votes for the last stable checkpoint, or not any more.
+    pub fn seek_votes(&mut self, seeks: bool) {
+        self.seeks_votes = seeks;
+    }
+
+    /// Keeps one more vote for what the last stable certificate shows.
+    pub fn keep_vote(&mut self, vote: &Arc<Signed>) {
+        if self.is_for_stable(vote) {
+            self.useful += 1;
+            self.checkpoint_votes.entry(self.stable.0).or_default().insert(vote.from, Arc::clone(vote));
+        }
+    }
+
+    /// Puts another certificate in the place of that of the last stable checkpoint, if it is one for the same.
+    pub fn put_certificate(&mut self, cx: &mut Cx<'_, Self>, proof: StableProof) {
+        if proven(&self.group, self.config.histories, &proof) == Some(self.stable) {
+            self.stable_proof = Arc::new(proof);
+            cx.remember(Record::Stable(Arc::clone(&self.stable_proof)));
+        }
+    }
+
+    /// Of the votes for checkpoints beside those in the stable certificate only these count.
     pub fn retain_votes(&mut self, counts: impl Fn(&Signed) -> bool) {
         for votes in self.checkpoint_votes.values_mut() {
             votes.retain(|_, vote| counts(vote));
@@ -154,7 +201,7 @@ impl Pbft {
         self.useful += 1;
         self.stable = (seq, digest);
         self.stable_proof = proof.clone();
-        self.checkpoint_votes = self.checkpoint_votes.split_off(&seq.next());
+        self.checkpoint_votes = self.checkpoint_votes.split_off(&seq);
         self.own_digests = self.own_digests.split_off(&seq);
         cx.remember(Record::Stable(proof.clone()));
         self.drop_stable();

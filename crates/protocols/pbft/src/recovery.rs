@@ -58,8 +58,9 @@ impl Pbft {
                     }
                 }
                 Record::Stable(proof) => {
-                    if let Some(target) =
-                        proven(&self.group, self.config.histories, &proof).filter(|it| it.0 > self.stable.0)
+                    // The same once more is by others.
+                    if let Some(target) = proven(&self.group, self.config.histories, &proof)
+                        .filter(|it| it.0 > self.stable.0 || *it == self.stable)
                     {
                         (self.stable, self.stable_proof) = (target, proof);
                     }

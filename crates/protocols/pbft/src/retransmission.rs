@@ -77,7 +77,9 @@ impl Pbft {
         });
         let slots = if self.active { told.collect() } else { Vec::new() };
         let changes = self.present_changes().fold(0, |bits, message| bits | 1u128 << message.from.0);
-        let (stable, executed) = (self.stable.0, self.delivered);
+        let executed = self.delivered;
+        // Who asks for more votes for it says that it knows the one before.
+        let stable = Seq(self.stable.0.0.saturating_sub(u64::from(self.seeks_votes)));
         let wishes = self.wishes();
         Status { view: self.view, active: self.active, stable, executed, slots, changes, wishes }
     }
@@ -98,8 +100,11 @@ impl Pbft {
         if status.stable < self.stable.0 {
             cx.send(to, Message::Stable(self.stable_proof.clone()));
         }
-        let above = (Bound::Excluded(status.stable), Bound::Unbounded);
-        for votes in self.checkpoint_votes.range(above).map(|(_, votes)| votes) {
+        // Who lacks votes for what is stable may lack this one's, whose certificate may be no better.
+        let lacks_votes = self.seeks_votes && status.stable < self.stable.0;
+        let from_stable = lacks_votes.then_some(self.stable.0);
+        let first = from_stable.unwrap_or(status.stable.max(self.stable.0).next());
+        for votes in self.checkpoint_votes.range(first..).map(|(_, votes)| votes) {
             if let Some(mine) = votes.get(&self.me) {
                 cx.send(to, Message::Signed(mine.clone()));
             }

@@ -209,7 +209,10 @@ pub struct Pbft {
     pub(crate) wished_by: Voters,
     pub(crate) stable: (Seq, Digest),
     pub(crate) stable_proof: Arc<StableProof>,
+    /// Votes for checkpoints not below the stable one.
     pub(crate) checkpoint_votes: BTreeMap<Seq, BTreeMap<ReplicaId, Arc<Signed>>>,
+    /// Whether more votes for the stable one are asked for.
+    pub(crate) seeks_votes: bool,
     /// The digests of own checkpoints not below the stable one.
     pub(crate) own_digests: BTreeMap<Seq, Digest>,
     /// The newest own state with a known digest, where a log may begin.
@@ -320,6 +323,7 @@ impl Pbft {
             filled: Seq(0),
             begun: false,
             checkpoint_votes: BTreeMap::new(),
+            seeks_votes: false,
             own_digests: BTreeMap::new(),
             own_state: Seq(0),
             due_checkpoints: VecDeque::new(),

@@ -115,19 +115,24 @@ fn a_new_log_does_not_begin_where_the_own_state_is_another() {
 
 /// The CHECKPOINT of a replica at a number, with the attestation of another replica's component as of this epoch.
 fn vote(net: &Net, from: u16, at: u64, epoch: u64) -> Message {
+    vote_for(net, from, at, epoch, Digest([7; 32]))
+}
+
+/// As [`vote`], for a state with this digest.
+pub(super) fn vote_for(net: &Net, from: u16, at: u64, epoch: u64, digest: Digest) -> Message {
     let held = net.node(0).replica.history().held(Seq(at)).expect("attested");
     let mut attestation: Attestation = held.attestation.clone().expect("attested for everybody");
     attestation.epoch.0 = epoch;
-    let checkpoint = Checkpoint { seq: Seq(at), digest: Digest([7; 32]) };
+    let checkpoint = Checkpoint { seq: Seq(at), digest };
     net.signed(from, Body::Attested(AttestedCheckpoint { checkpoint, attestation }))
 }
 
-fn is_attested(message: &Message) -> bool {
+pub(super) fn is_attested(message: &Message) -> bool {
     matches!(message, Message::Signed(signed) if matches!(signed.body, Body::Attested(_)))
 }
 
 /// A group that has executed so many batches and heard no CHECKPOINT.
-fn without_checkpoints(numbers: core::ops::RangeInclusive<u64>) -> Net {
+pub(super) fn without_checkpoints(numbers: core::ops::RangeInclusive<u64>) -> Net {
     let mut net = Net::new();
     for number in numbers {
         for replica in 0..4 {
