@@ -1,7 +1,7 @@
 //! The store.
 
 use crate::message::{Answer, Change, Entry, Operation, Watch};
-use crate::watches;
+use crate::watches::{self, Lengths};
 use bytes::Bytes;
 use troth_exec::{Application, FrameOperations, OpContext, State, StateView};
 use troth_types::{ClientId, Reader, Wire};
@@ -74,18 +74,49 @@ fn scan(state: &StateView<'_>, start: &Bytes, end: Option<&Bytes>, limit: u32) -
     Answer::Entries { entries, next: None }
 }
 
-fn next_version(state: &mut State<'_>) -> u64 {
-    let writes = state.get(WRITES).map_or(0, |bytes| entry_of(&bytes).0) + 1;
-    state.insert(WRITES, writes.to_wire());
-    writes
+/// What all operations of a frame share of the state, each read once, and written once behind the last of them.
+#[derive(Default)]
+struct Shared {
+    /// The count of writes, once one of them was a write.
+    writes: Option<u64>,
+    /// The lengths of prefixes that are watched, since the last one changed them.
+    lengths: Option<Lengths>,
+}
+
+impl Shared {
+    fn next_version(&mut self, state: &mut State<'_>) -> u64 {
+        let stored = |state: &mut State<'_>| state.get(WRITES).map_or(0, |bytes| entry_of(&bytes).0);
+        let writes = self.writes.unwrap_or_else(|| stored(state)) + 1;
+        self.writes = Some(writes);
+        writes
+    }
+
+    fn lengths(&mut self, state: &mut State<'_>) -> &Lengths {
+        self.lengths.get_or_insert_with(|| watches::lengths(state))
+    }
+
+    /// The frame has ended.
+    fn keep(self, state: &mut State<'_>) {
+        if let Some(writes) = self.writes {
+            state.insert(WRITES, writes.to_wire());
+        }
+    }
 }
 
 fn version_of(state: &mut State<'_>, key: &Bytes) -> Option<u64> {
     state.get(&inner(key)).map(|stored| entry_of(&stored).0)
 }
 
-fn notify(state: &mut State<'_>, cx: &mut OpContext<'_>, key: &Bytes, deleted: bool, version: u64) {
-    let watchers = watches::watchers(state, key);
+fn notify(
+    state: &mut State<'_>,
+    shared: &mut Shared,
+    cx: &mut OpContext<'_>,
+    key: &Bytes,
+    deleted: bool,
+    version: u64,
+) {
+    let lengths = shared.lengths(state);
+    let watchers = watches::watchers(state, key, lengths);
     if watchers.is_empty() {
         return;
     }
@@ -95,23 +126,29 @@ fn notify(state: &mut State<'_>, cx: &mut OpContext<'_>, key: &Bytes, deleted: b
     }
 }
 
-fn put(state: &mut State<'_>, cx: &mut OpContext<'_>, key: &Bytes, value: &Bytes) -> Answer {
-    let version = next_version(state);
+fn put(
+    state: &mut State<'_>,
+    shared: &mut Shared,
+    cx: &mut OpContext<'_>,
+    key: &Bytes,
+    value: &Bytes,
+) -> Answer {
+    let version = shared.next_version(state);
     let mut stored = Vec::with_capacity(8 + value.len());
     version.encode(&mut stored);
     stored.extend_from_slice(value);
     state.insert(&inner(key), Bytes::from(stored));
-    notify(state, cx, key, false, version);
+    notify(state, shared, cx, key, false, version);
     Answer::Written { version }
 }
 
-fn delete(state: &mut State<'_>, cx: &mut OpContext<'_>, key: &Bytes) -> Answer {
+fn delete(state: &mut State<'_>, shared: &mut Shared, cx: &mut OpContext<'_>, key: &Bytes) -> Answer {
     if version_of(state, key).is_none() {
         return Answer::NotFound;
     }
-    let version = next_version(state);
+    let version = shared.next_version(state);
     state.remove(&inner(key));
-    notify(state, cx, key, true, version);
+    notify(state, shared, cx, key, true, version);
     Answer::Deleted { version }
 }
 
@@ -141,21 +178,28 @@ fn parse(operation: &Bytes) -> Result<Operation, Answer> {
 }
 
 impl Kv {
-    fn run(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Operation) -> Answer {
+    fn run(
+        &self,
+        state: &mut State<'_>,
+        shared: &mut Shared,
+        cx: &mut OpContext<'_>,
+        operation: &Operation,
+    ) -> Answer {
         match operation {
             Operation::Get { key } => get(&state.view(), key),
             Operation::Scan { start, end, limit } => scan(&state.view(), start, end.as_ref(), *limit),
-            Operation::Put { key, value } => put(state, cx, key, value),
-            Operation::Delete { key } => delete(state, cx, key),
+            Operation::Put { key, value } => put(state, shared, cx, key, value),
+            Operation::Delete { key } => delete(state, shared, cx, key),
             Operation::CompareAndSwap { key, expected, value } => {
                 let current = version_of(state, key);
                 match value {
                     _ if current != *expected => Answer::Mismatch { current },
-                    Some(value) => put(state, cx, key, value),
-                    None => delete(state, cx, key),
+                    Some(value) => put(state, shared, cx, key, value),
+                    None => delete(state, shared, cx, key),
                 }
             }
             Operation::Watch(watch) => {
+                shared.lengths = None;
                 if watches::add(state, cx.client, watch, self.watches_per_client) {
                     Answer::Watching
                 } else {
@@ -163,11 +207,8 @@ impl Kv {
                 }
             }
             Operation::Unwatch(watch) => {
-                if watches::remove(state, cx.client, watch) {
-                    Answer::Unwatched
-                } else {
-                    Answer::NotFound
-                }
+                shared.lengths = None;
+                if watches::remove(state, cx.client, watch) { Answer::Unwatched } else { Answer::NotFound }
             }
         }
     }
@@ -178,16 +219,22 @@ impl Application for Kv {
 
     fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
         match parse(operation) {
-            Ok(operation) => self.run(state, cx, &operation).to_wire(),
+            Ok(operation) => {
+                let mut shared = Shared::default();
+                let answer = self.run(state, &mut shared, cx, &operation);
+                shared.keep(state);
+                answer.to_wire()
+            }
             Err(answer) => answer.to_wire(),
         }
     }
 
     /// A range of small entries takes much longer than its bytes tell.
     fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
+        let mut shared = Shared::default();
         while let Some((mut cx, operation)) = operations.next() {
             let answer = match parse(&operation) {
-                Ok(operation) => self.run(state, &mut cx, &operation),
+                Ok(operation) => self.run(state, &mut shared, &mut cx, &operation),
                 Err(answer) => answer,
             };
             let looked_at = match &answer {
@@ -196,6 +243,7 @@ impl Application for Kv {
             };
             operations.answer_weighing(answer.to_wire(), looked_at * ENTRY_WEIGHT);
         }
+        shared.keep(state);
     }
 
     fn query(&self, state: &StateView<'_>, _client: ClientId, operation: &Bytes) -> Bytes {

@@ -150,12 +150,16 @@ fn count_length(state: &mut State<'_>, watch: &Watch, added: bool) {
     if lengths.0.is_empty() { state.remove(LENGTHS) } else { state.insert(LENGTHS, lengths.to_wire()) }
 }
 
-/// The clients that watch a key, each once, in order.
-pub(crate) fn watchers(state: &mut State<'_>, key: &Bytes) -> BTreeSet<ClientId> {
+/// The lengths of prefixes that are watched.
+pub(crate) fn lengths(state: &mut State<'_>) -> Lengths {
+    read(state, LENGTHS)
+}
+
+/// The clients that watch a key, each once, in order, where prefixes of these lengths are watched.
+pub(crate) fn watchers(state: &mut State<'_>, key: &Bytes, lengths: &Lengths) -> BTreeSet<ClientId> {
     let exact: Watchers = read(state, &pattern_key(&Watch::Key(key.clone())));
     let mut clients: BTreeSet<ClientId> = exact.0.into_iter().collect();
-    let lengths: Lengths = read(state, LENGTHS);
-    for length in lengths.0.into_keys().map(usize::from).take_while(|length| *length <= key.len()) {
+    for length in lengths.0.keys().copied().map(usize::from).take_while(|length| *length <= key.len()) {
         let found: Watchers = read(state, &pattern_key(&Watch::Prefix(key.slice(..length))));
         clients.extend(found.0);
     }

@@ -1,7 +1,7 @@
 //! What a frame of operations may look at.
 
 use super::support::bytes;
-use crate::{Answer, Kv, Operation};
+use crate::{Answer, Kv, Operation, Watch};
 use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{Directory, FrameVerifier, ModelScheme, ModelSigner, Signer};
@@ -62,4 +62,43 @@ fn large_results_leave_room_for_small_ones_behind_them() {
     let answers = run(&mut executor, 3, &frame[..4]);
     let shown = answers.iter().filter(|answer| matches!(answer, Answer::Value { .. })).count();
     assert_eq!(shown, 4, "behind them is nothing");
+}
+
+#[test]
+fn a_frame_does_what_its_operations_do_one_by_one() {
+    let put = |key: &'static str| Operation::Put { key: bytes(key), value: bytes("value") };
+    let prefix = |prefix: &'static str| Watch::Prefix(bytes(prefix));
+    let operations = [
+        put("a/1"),
+        Operation::Watch(prefix("a/")),
+        put("a/2"),
+        Operation::Watch(prefix("a")),
+        Operation::Watch(Watch::Key(bytes("b"))),
+        put("b"),
+        Operation::Delete { key: bytes("a/1") },
+        Operation::Delete { key: bytes("a/1") },
+        Operation::CompareAndSwap { key: bytes("a/2"), expected: Some(2), value: Some(bytes("other")) },
+        Operation::Unwatch(prefix("a/")),
+        put("a/3"),
+        Operation::Unwatch(prefix("a")),
+        put("a/4"),
+        Operation::CompareAndSwap { key: bytes("a/4"), expected: Some(1), value: None },
+        Operation::Get { key: bytes("a/2") },
+    ];
+    for cuts in [vec![], vec![3], vec![2, 10], (1..operations.len()).collect()] {
+        let mut store = super::support::Store::new();
+        let expected: Vec<Answer> = operations.iter().map(|operation| store.run(1, operation)).collect();
+        let mut executor = Executor::new(Kv::default(), LIMITS);
+        let (mut answers, mut from) = (Vec::new(), 0);
+        for (number, to) in (1..).zip(cuts.iter().copied().chain([operations.len()])) {
+            answers.extend(run(&mut executor, number, &operations[from..to]));
+            from = to;
+        }
+        assert_eq!(answers, expected, "in frames that end before {cuts:?}");
+        // Versions go on, and events were those of the watches at that moment.
+        assert_eq!(run(&mut executor, 99, &[put("late")]), [store.run(1, &put("late"))]);
+        let events = executor.outbox(ClientId(1)).map(|index| executor.event(ClientId(1), index).payload);
+        let expected = store.events.drain(..).map(|(_, payload)| payload);
+        assert!(events.eq(expected), "in frames that end before {cuts:?}");
+    }
 }
