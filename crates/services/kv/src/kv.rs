@@ -1,7 +1,7 @@
 //! The store.
 
 use crate::message::{Answer, Change, Entry, Operation, Watch};
-use crate::watches::{self, Lengths};
+use crate::watches::{self, Watched};
 use bytes::Bytes;
 use troth_exec::{Application, FrameOperations, OpContext, State, StateView};
 use troth_types::{ClientId, Reader, Wire};
@@ -79,8 +79,8 @@ fn scan(state: &StateView<'_>, start: &Bytes, end: Option<&Bytes>, limit: u32) -
 struct Shared {
     /// The count of writes, once one of them was a write.
     writes: Option<u64>,
-    /// The lengths of prefixes that are watched, since the last one changed them.
-    lengths: Option<Lengths>,
+    /// What is watched at all, since an operation last changed it.
+    watched: Option<Watched>,
 }
 
 impl Shared {
@@ -91,8 +91,8 @@ impl Shared {
         writes
     }
 
-    fn lengths(&mut self, state: &mut State<'_>) -> &Lengths {
-        self.lengths.get_or_insert_with(|| watches::lengths(state))
+    fn watched(&mut self, state: &mut State<'_>) -> &Watched {
+        self.watched.get_or_insert_with(|| Watched::of(state))
     }
 
     /// The frame has ended.
@@ -115,8 +115,8 @@ fn notify(
     deleted: bool,
     version: u64,
 ) {
-    let lengths = shared.lengths(state);
-    let watchers = watches::watchers(state, key, lengths);
+    let watched = shared.watched(state);
+    let watchers = watches::watchers(state, key, watched);
     if watchers.is_empty() {
         return;
     }
@@ -199,7 +199,7 @@ impl Kv {
                 }
             }
             Operation::Watch(watch) => {
-                shared.lengths = None;
+                shared.watched = None;
                 if watches::add(state, cx.client, watch, self.watches_per_client) {
                     Answer::Watching
                 } else {
@@ -207,7 +207,7 @@ impl Kv {
                 }
             }
             Operation::Unwatch(watch) => {
-                shared.lengths = None;
+                shared.watched = None;
                 if watches::remove(state, cx.client, watch) { Answer::Unwatched } else { Answer::NotFound }
             }
         }

@@ -1,6 +1,6 @@
 //! Who watches what: replicated state, bounded per client and per watched pattern.
 //!
-//! A pattern's watchers stand under the pattern, so a write finds its exact watchers with one look.
+//! A pattern's watchers stand under the pattern, so a write finds its exact watchers with one look, where any key is watched.
 //! Prefix watchers are found by looking up the key's own prefixes, only of those lengths that some
 //! prefix watch has; the list of these lengths is one small entry.
 
@@ -150,16 +150,31 @@ fn count_length(state: &mut State<'_>, watch: &Watch, added: bool) {
     if lengths.0.is_empty() { state.remove(LENGTHS) } else { state.insert(LENGTHS, lengths.to_wire()) }
 }
 
-/// The lengths of prefixes that are watched.
-pub(crate) fn lengths(state: &mut State<'_>) -> Lengths {
-    read(state, LENGTHS)
+/// What is watched at all: what nobody watches needs no look for its watchers, which are mostly far from anything else that a
+/// write looks at.
+pub(crate) struct Watched {
+    /// Whether any key is.
+    keys: bool,
+    /// The lengths of prefixes that are.
+    lengths: Lengths,
 }
 
-/// The clients that watch a key, each once, in order, where prefixes of these lengths are watched.
-pub(crate) fn watchers(state: &mut State<'_>, key: &Bytes, lengths: &Lengths) -> BTreeSet<ClientId> {
-    let exact: Watchers = read(state, &pattern_key(&Watch::Key(key.clone())));
-    let mut clients: BTreeSet<ClientId> = exact.0.into_iter().collect();
-    for length in lengths.0.keys().copied().map(usize::from).take_while(|length| *length <= key.len()) {
+impl Watched {
+    pub(crate) fn of(state: &mut State<'_>) -> Self {
+        let first = state.view().keys(&[EXACT]).next();
+        Self { keys: first.is_some_and(|key| key.first() == Some(&EXACT)), lengths: read(state, LENGTHS) }
+    }
+}
+
+/// The clients that watch a key, each once, in order.
+pub(crate) fn watchers(state: &mut State<'_>, key: &Bytes, watched: &Watched) -> BTreeSet<ClientId> {
+    let mut clients = BTreeSet::new();
+    if watched.keys {
+        let found: Watchers = read(state, &pattern_key(&Watch::Key(key.clone())));
+        clients.extend(found.0);
+    }
+    for length in watched.lengths.0.keys().copied().map(usize::from).take_while(|length| *length <= key.len())
+    {
         let found: Watchers = read(state, &pattern_key(&Watch::Prefix(key.slice(..length))));
         clients.extend(found.0);
     }
