@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use std::fmt;
-use troth_exec::{Application, OpContext, State, StateView};
+use troth_exec::{Application, FrameOperations, OpContext, State, StateView};
 use troth_kv::Kv;
 use troth_types::{ClientId, Time};
 use troth_zookeeper::ZooKeeper;
@@ -84,6 +84,9 @@ impl Application for Service {
 
     fn execute(&self, state: &mut State<'_>, cx: &mut OpContext<'_>, operation: &Bytes) -> Bytes {
         whichever!(self, service => service.execute(state, cx, operation))
+    }
+    fn execute_frame(&self, state: &mut State<'_>, operations: &mut FrameOperations<'_>) {
+        whichever!(self, service => service.execute_frame(state, operations));
     }
     fn query(&self, state: &StateView<'_>, client: ClientId, operation: &Bytes) -> Bytes {
         whichever!(self, service => service.query(state, client, operation))

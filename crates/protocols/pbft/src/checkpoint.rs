@@ -43,10 +43,10 @@ impl Pbft {
         !self.repairing && self.own_digests.get(&seq) == Some(&digest)
     }
 
-    /// Whether this replica executed what is stable.
+    /// Whether this replica executed what is stable, and does not know that to be wrong.
     #[must_use]
     pub fn has_executed_stable(&self) -> bool {
-        self.reached.seq >= self.stable.0
+        !self.repairing && self.reached.seq >= self.stable.0
     }
 
     /// How many replicas make a quorum.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use troth_auth::{Directory, FrameVerifier, ModelScheme, ModelSigner, Signer};
 use troth_core::{Execution, Ordered};
-use troth_exec::Executor;
+use troth_exec::{Executor, StateView};
 use troth_types::{ClientId, Digest, FrameDraft, GroupId, Limits, ReplyBody, Time, Wire};
 
 const LIMITS: Limits = Limits { client_bytes: 8_000, result_bytes: 8_000, ..Limits::DEFAULT };
@@ -84,15 +84,25 @@ fn a_frame_does_what_its_operations_do_one_by_one() {
         put("a/4"),
         Operation::CompareAndSwap { key: bytes("a/4"), expected: Some(1), value: None },
         Operation::Get { key: bytes("a/2") },
+        // A frame of these alone writes nothing.
+        Operation::Delete { key: bytes("a/1") },
+        Operation::CompareAndSwap { key: bytes("a/2"), expected: Some(1), value: Some(bytes("late")) },
+        Operation::Get { key: bytes("b") },
     ];
-    for cuts in [vec![], vec![3], vec![2, 10], (1..operations.len()).collect()] {
+    for cuts in [vec![], vec![3], vec![2, 10, 15], (1..operations.len()).collect()] {
         let mut store = super::support::Store::new();
-        let expected: Vec<Answer> = operations.iter().map(|operation| store.run(1, operation)).collect();
+        let mut expected = Vec::new();
         let mut executor = Executor::new(Kv::default(), LIMITS);
         let (mut answers, mut from) = (Vec::new(), 0);
         for (number, to) in (1..).zip(cuts.iter().copied().chain([operations.len()])) {
             answers.extend(run(&mut executor, number, &operations[from..to]));
+            expected.extend(operations[from..to].iter().map(|operation| store.run(1, operation)));
             from = to;
+            let own: Vec<(Vec<u8>, Bytes)> =
+                executor.state().scan(b"").map(|(key, value)| (key.to_vec(), value)).collect();
+            let alone: Vec<(Vec<u8>, Bytes)> =
+                StateView::new(&store.map).scan(b"").map(|(key, value)| (key.to_vec(), value)).collect();
+            assert_eq!(own, alone, "the state behind a frame that ends before {to}");
         }
         assert_eq!(answers, expected, "in frames that end before {cuts:?}");
         // Versions go on, and events were those of the watches at that moment.
