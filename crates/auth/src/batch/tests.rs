@@ -144,23 +144,16 @@ fn a_response_that_is_not_reduced_is_refused() {
 
 #[test]
 fn two_that_are_wrong_by_the_opposite_are_both_found() {
-    // Were the coefficients the same, what is wrong with one would make up for what is wrong with the other.
-    let (mut first, mut second) = (signed(3, b"message"), signed(4, b"message"));
-    let less = first.item().response().unwrap() - Scalar::ONE;
-    let more = second.item().response().unwrap() + Scalar::ONE;
-    first.signature[32..].copy_from_slice(less.as_bytes());
-    second.signature[32..].copy_from_slice(more.as_bytes());
-    assert_eq!(answers(&[first, second, signed(5, b"good")]), [false, false, true]);
-}
-
-#[test]
-fn two_of_one_key_that_are_wrong_by_the_opposite_are_both_found() {
-    let (mut first, mut second) = (signed(3, b"message"), signed(3, b"another"));
-    let less = first.item().response().unwrap() - Scalar::ONE;
-    let more = second.item().response().unwrap() + Scalar::ONE;
-    first.signature[32..].copy_from_slice(less.as_bytes());
-    second.signature[32..].copy_from_slice(more.as_bytes());
-    assert_eq!(answers(&[first, second, signed(3, b"good")]), [false, false, true]);
+    // Were the coefficients the same, what is wrong with one would make up for what is wrong with the other: under two keys and
+    // under one, whose terms are added.
+    for other in [4, 3] {
+        let (mut first, mut second) = (signed(3, b"message"), signed(other, b"another"));
+        let less = first.item().response().unwrap() - Scalar::ONE;
+        let more = second.item().response().unwrap() + Scalar::ONE;
+        first.signature[32..].copy_from_slice(less.as_bytes());
+        second.signature[32..].copy_from_slice(more.as_bytes());
+        assert_eq!(answers(&[first, second, signed(3, b"good")]), [false, false, true], "under {other}");
+    }
 }
 
 /// What coefficients these have.

@@ -38,7 +38,12 @@ fn certificate(net: &Net, epoch_of_3: u64) -> Message {
 
 /// The certificate of these replicas, by their components of these epochs.
 fn certificate_of(net: &Net, by: [(u16, u64); 3]) -> Message {
-    let votes = by.map(|(from, epoch)| match vote(net, from, epoch) {
+    certificate_for(net, by, net.node(0).state)
+}
+
+/// As [`certificate_of`], for a state with this digest.
+fn certificate_for(net: &Net, by: [(u16, u64); 3], state: Digest) -> Message {
+    let votes = by.map(|(from, epoch)| match vote_for(net, from, 4, epoch, state) {
         Message::Signed(signed) => signed,
         other => panic!("a CHECKPOINT is signed: {other:?}"),
     });
@@ -209,4 +214,15 @@ fn nothing_is_made_anew_before_it_is_known_which_components_count() {
     assert_eq!((node.replica.status().stable, node.executed_up_to()), (Seq(4), Seq(2)));
     assert!(!node.replica.pbft().seeks_votes());
     assert!(!node.replica.is_worth_checking(&vote(&net, 3, 1)));
+}
+
+#[test]
+fn who_knows_its_own_state_to_be_wrong_makes_nothing_anew() {
+    covers!("A2MPBFTE-N9");
+    let mut net = waiting();
+    // What it executed may be of another history, and so may what it knows of components.
+    let other = certificate_for(&net, [(0, 1), (1, 1), (3, 1)], Digest([7; 32]));
+    net.tell(3, 2, other);
+    assert_eq!(net.node(2).repairs, [(Seq(4), Digest([7; 32]))]);
+    assert!(!net.node(2).replica.pbft().seeks_votes());
 }
